@@ -22,8 +22,8 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::storage::bulk::BulkWriter;
 use neardup_pg::workers::{Worker, export_worker};
 
-/// Memory, in bytes, of the sort of rows without a value: there are few, or their keys are all
-/// alike.
+/// Memory, in bytes, for sorting the keys of rows whose value is NULL. A small size is enough,
+/// because there are few such rows, or their keys are all alike.
 const NULL_MEMORY: usize = 1 << 20;
 
 export_worker! { "neardup_build_worker" => work }
@@ -95,8 +95,8 @@ fn usable_layout(index: Rel) -> Layout {
 }
 
 impl<'a, const N: usize> NewIndex<'a, N> {
-    /// Starts an index without rows. The last argument is the memory, in bytes, for sorting rows
-    /// with a value and rows without one. Raises an error if the options of the index are
+    /// Starts an index without rows. The last argument has the memory, in bytes, for sorting rows
+    /// with a value and rows whose value is NULL. Raises an error if the options of the index are
     /// impossible.
     fn new(
         layout: Layout,
@@ -184,11 +184,12 @@ impl<'a, const N: usize> NewIndex<'a, N> {
 }
 
 /// Number of flag bits in the first word that a worker sends for a row. The row's address is in the
-/// bits above.
+/// higher bits.
 const FLAG_BITS: u32 = 2;
-/// Flag of that first word: the row has a value.
+/// Flag in the first word that a worker sends for a row: the row has a value.
 const HAS_VALUE: u64 = 1;
-/// Flag of that first word: the keys that follow are further keys of a row that was sent before.
+/// Flag in the first word that a worker sends for a row: the keys that follow are further keys of a
+/// row that was sent before.
 const IS_CONTINUED: u64 = 2;
 /// Maximum number of keys of a row that a worker sends at once. Only rows with large arrays have
 /// more.
@@ -196,8 +197,8 @@ const MAX_KEYS_PER_MESSAGE: usize = 4096;
 
 /// Start function of a worker. Reads the worker's share of the table and sends the keys of each row
 /// to the leader: one word for the row's address and flags, one for the number of keys, and the
-/// keys. If a row has more than [`MAX_KEYS_PER_MESSAGE`] keys, it is sent several times with
-/// different keys.
+/// keys. If a row has more than [`MAX_KEYS_PER_MESSAGE`] keys, the worker sends the row several
+/// times, each time with other keys.
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
@@ -217,9 +218,9 @@ fn work(worker: Worker) {
     });
 }
 
-/// Raises an error for an exclusion constraint with `~=` whose bands may miss conflicts. Without
-/// that guarantee each insert would read the whole index. `strategy` is the strategy number of the
-/// constraint's operator; `None` without a constraint.
+/// Raises an error if the index is for an exclusion constraint with `~=` and its bands may miss
+/// conflicts. Each insert would have to read the whole index to find all conflicts. `strategy` is
+/// the strategy number of the constraint's operator; `None` without a constraint.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;

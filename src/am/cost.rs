@@ -42,10 +42,10 @@ const STILL_THERE: f64 = 150.0;
 /// a sequential scan. With this factor, the planner chooses the index only if it expects to save
 /// two thirds.
 const FILTERED_ORDER: f64 = 3.0;
-/// Cost of fetching a row whose sketch is near enough and comparing its signature, beyond the
-/// server's own cost of a row. In units of `cpu_operator_cost`. Measured on 3,000 rows, of which
-/// nearly all had near sketches: 1.7 us for each, where a nested loop of sequential scans takes a
-/// tenth.
+/// Cost of fetching a row and comparing its signature, beyond the server's own cost of a row. In
+/// units of `cpu_operator_cost`. Applies to rows whose sketch (summary of the signature in the
+/// index) is near enough. Measured on 3,000 rows, nearly all with near sketches: 1.7 us for each
+/// row. A nested loop of sequential scans takes a tenth of that.
 const RECHECK: f64 = 60.0;
 
 /// Estimated cost of an index scan, as `amcostestimate` returns it.
@@ -128,8 +128,8 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Cost of the table's all-visible pages, which the planner omits from the cost of an index-only
-/// scan of `rows` rows.
+/// Cost of reading the all-visible pages of the table for `rows` rows. The planner omits these
+/// pages from the cost of an index-only scan.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
@@ -168,7 +168,8 @@ impl Reads {
         }
     }
 
-    /// Returns these accesses without those that an earlier part of the search has made.
+    /// Returns these accesses minus `done`, the accesses that an earlier part of the search has
+    /// made.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),

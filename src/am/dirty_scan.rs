@@ -1,5 +1,5 @@
 //! Searches of a neardup index that also see uncommitted rows of other transactions. The trigger
-//! uses them.
+//! function of the extension uses them.
 use core::cell::Cell;
 use core::ops::ControlFlow;
 
@@ -54,7 +54,8 @@ pub fn near_rows(
     dirty_scan::scan(table, &mut keys, &mut orders, vanished, each);
 }
 
-/// Returns the OID of the type of balls around the values of an index (the right type of `<@`).
+/// Returns the type OID of the balls around the values of an index. It is the type of the right
+/// operand of `<@`.
 pub fn ball_type(index: Rel) -> Oid {
     thread_local! {
         /// Result of the last lookup: operator family, type of the family's values, and type of

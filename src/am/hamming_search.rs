@@ -16,7 +16,8 @@ use super::strategies;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Condition of a scan on the fingerprint: it is in a ball. An equality is a ball of radius 0.
+/// Condition on the fingerprint in a scan: the fingerprint is in a ball, which contains all
+/// fingerprints within a radius of a centre. An equality is a ball of radius 0.
 #[derive(Clone, Copy)]
 struct BallQual<const N: usize> {
     /// Centre of the ball, in a key without a scope.
@@ -26,7 +27,7 @@ struct BallQual<const N: usize> {
 }
 
 impl<const N: usize> BallQual<N> {
-    /// Reads the condition of a scan key; `None` if no fingerprint can fulfil it.
+    /// Returns the condition that a scan key contains; `None` if no fingerprint can fulfil it.
     fn from_key(layout: &Layout, key: ScanKey) -> Option<Self> {
         if key.is_with_ball() {
             let (center, radius) = layout.ball(key.value())?;
@@ -131,8 +132,8 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
                 self.search_in_order(index, *query, then_by, Some(near.radius), false);
             }
             (Some(near), [center, then_by @ ..]) => {
-                // The rows within a ball are returned by their distance from another value than its
-                // centre.
+                // Return the rows in a ball in the order of their distance from another value than
+                // its centre.
                 let scan = self.scan_from(index, near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
                 let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
@@ -194,7 +195,8 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// Makes a search of an index with `rows` rows, which finds nothing until it begins.
+    /// Makes a search of an index with `rows` rows. The search finds nothing until
+    /// [`NearSearch::begin`] starts it.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
             rows,
@@ -220,8 +222,9 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Estimates the number of rows in the searched scope, unless it was measured last. For a scope
-    /// of few leaves, the plan is then to read just these leaves.
+    /// Estimates the number of rows in the searched scope and stores it, unless this scope was
+    /// measured last. With the estimate, a search in a scope of few leaves is planned to read just
+    /// these leaves.
     fn measure_scope(&mut self, index: &Index<N>) {
         let Some(scope) = self.scope else { return };
         if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {

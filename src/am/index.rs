@@ -44,7 +44,8 @@ pub struct Index<'a, const N: usize> {
     pub layout: Layout,
     /// Contents of the meta page.
     pub meta: Meta,
-    /// Permutations of the index, made from the parameters in the meta page.
+    /// Permutations of the index (ordered copies of all keys), made from the parameters in the meta
+    /// page.
     pub block_layout: Rc<BlockLayout<N>>,
     /// Metric of the index, made from the parameters in the meta page.
     pub metric: IndexMetric,
@@ -52,7 +53,8 @@ pub struct Index<'a, const N: usize> {
     pub pages: IndexPages<'a>,
     /// Number of pages in the index when it was opened, or a little before.
     pub blocks: Block,
-    /// Data that the current transaction has cached for the index; `None` if it is opened without.
+    /// Data that the current transaction has cached for the index; `None` if the index was opened
+    /// without this cache.
     cache: Option<Rc<IndexCache>>,
 }
 
@@ -73,7 +75,7 @@ pub fn is_readable(index: Rel) -> bool {
     pages.blocks() > 0 && MetaRef::new(&pages.read(0)).read().is_ok()
 }
 
-/// Returns the place where a finished scan of an open index keeps its state for the next scan.
+/// Returns the cache in which a finished scan of an open index keeps its state for the next scan.
 pub fn state_cache_of(index: Rel) -> Rc<StateCache> {
     index_cache::cache_of(index, cached(index).serial)
         .state_cache
@@ -90,7 +92,7 @@ impl<'a, const N: usize> Index<'a, N> {
 
     /// Opens an index with the data that the current transaction has cached for it, for a caller
     /// that opens the index for each row. The index stays locked until the transaction ends. A
-    /// caller that reads for a snapshot sets the check ([`IndexPages::set_check`]).
+    /// caller that reads for a snapshot must set the check of pages ([`IndexPages::set_check`]).
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
@@ -158,9 +160,10 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Takes the row that this transaction has just added, if no row was near it at that moment and
-    /// the server is about to check a constraint for it. The search for that check would find only
-    /// this row, which the server ignores.
+    /// Removes and returns the row that this transaction has just added. `None` if another row may
+    /// have been near it at that moment, or if the index is not for an exclusion constraint.
+    /// Otherwise the search that checks the constraint would find only the row itself, which the
+    /// server ignores.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }
@@ -283,7 +286,7 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Parameters that determine a metric and a block layout: those of the meta page.
+/// Parameters in a meta page that determine the metric and the block layout of the index.
 type LayoutParameters = (Metric<usize>, u8, u8, u8, u8, u16);
 
 /// Returns the parameters of a meta page that determine its metric and its block layout.
@@ -308,7 +311,7 @@ fn layout_parameters(meta: &Meta) -> LayoutParameters {
     )
 }
 
-/// Values that a backend makes once for each `K` and then keeps.
+/// Values that a backend makes once for each key of type `K` and then keeps.
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {

@@ -3,7 +3,7 @@
 //! were found for the last keys, copies of inner pages, and the state of the last scan for the next
 //! scan.
 //!
-//! docs/dev/locking.md, "Remembered leaves", explains why that is safe.
+//! docs/dev/locking.md, "Remembered leaves", explains why keeping these data is safe.
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -21,8 +21,8 @@ const MAX_ENTRIES: usize = 8;
 /// Number of times that an index is opened before its size is read again.
 const OPENS_PER_SIZE_CHECK: u32 = 32;
 
-/// What a cache entry is valid for: an index, as long as the relation cache keeps its entry, in one
-/// subtransaction.
+/// Key of a cache entry. The cache entry is valid for one subtransaction, and as long as the
+/// relation cache keeps its own entry of the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     /// Serial number of the index's relation cache entry: see [`next_serial`].
@@ -40,11 +40,11 @@ pub struct IndexCache {
     key: Key,
     /// Number of blocks in the index when it was last read.
     blocks: Cell<Block>,
-    /// Number of times that the index has been opened since then.
+    /// Number of times that the index has been opened since `blocks` was read.
     opened: Cell<u32>,
     /// Leaves that were found for the last keys, and copies of inner pages.
     pub leaves: LeafCache,
-    /// Place for the state of a finished scan, until the next scan takes it.
+    /// State of a finished scan, until the next scan takes it.
     pub state_cache: Rc<StateCache>,
 }
 
@@ -109,8 +109,9 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
 }
 
 impl IndexCache {
-    /// Returns the number of blocks in the index when it was last read, and reads it again now and
-    /// then. The index may have grown since, but not shrunk.
+    /// Returns the number of blocks in the index. Most calls return the number that an earlier call
+    /// has read, so the index may have grown since, but not shrunk. `OPENS_PER_SIZE_CHECK` limits
+    /// the number of such calls.
     pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
         if opened > OPENS_PER_SIZE_CHECK {

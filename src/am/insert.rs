@@ -9,9 +9,9 @@ use neardup_pg::registry;
 use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch;
 
-/// Adds a row of a table to the index, and removes it from the rows in flight. The permutations are
-/// changed a few at a time. A crash in between leaves index entries of an uncommitted row, which
-/// VACUUM removes.
+/// Adds a row of a table to the index, and removes it from the rows in flight (rows that a trigger
+/// has published before they are in the index). The permutations are changed a few at a time. A
+/// crash in between leaves index entries of an uncommitted row, which VACUUM removes.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());
@@ -40,8 +40,8 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     index.remember_root(root);
 }
 
-/// Removes a row that has just been added from the rows in flight, where its trigger has published
-/// it. From now on, searches of other triggers find the row in the index.
+/// Removes a row, which has just been added to the index, from the rows in flight. From now on,
+/// searches of other triggers find the row in the index.
 fn withdraw_from_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
     // A row that was inserted speculatively stays in flight: the server may remove it and then
     // write it again without firing the trigger.

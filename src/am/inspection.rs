@@ -10,8 +10,8 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Opens an index of which each page is read once. Its pages do not displace others from shared
-/// buffers.
+/// Opens an index for a caller that reads each page once. The pages use a ring of buffers, so they
+/// do not displace other pages from shared buffers.
 pub fn open_for_one_pass<const N: usize>(
     relations: &LockedIndex,
     check: OldSnapshotCheck,
@@ -21,7 +21,8 @@ pub fn open_for_one_pass<const N: usize>(
     Index::with_pages(IndexPages::with_strategy(index, check, strategy))
 }
 
-/// Opens an index whose pages are read into any of the shared buffers.
+/// Opens an index for a caller that may read pages repeatedly. The pages may use all shared
+/// buffers.
 pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
     Index::with_pages(IndexPages::new(relations.index(), check))
 }

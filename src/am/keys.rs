@@ -142,8 +142,8 @@ impl Layout {
         value.copy_words(&mut key[self.scope_words()..]);
     }
 
-    /// Returns a key's fingerprint as a value of the index's last column. It may point into the
-    /// key.
+    /// Returns a key's fingerprint as a value of the index's last column. The value may point into
+    /// the key.
     pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
         let stored = index.attribute(self.scope_columns as i16 + 1);
         assert!(self.stores_values() && self.metric == metric_of_length(stored.attlen));
@@ -151,7 +151,7 @@ impl Layout {
     }
 
     /// Returns the centre of a ball, in a key without a scope, and its radius in bits. `None` if
-    /// the ball is empty, which a negative radius means.
+    /// the radius is negative, which means an empty ball.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
         let (mut words, center) = ([0; 5], self.metric.words());
@@ -241,8 +241,8 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
     .raise()
 }
 
-/// Returns the hash of a value in the scope column with this number, counted from 0, or of a value
-/// that is compared with that column.
+/// Returns the hash of a value in a scope column, or of a value that is compared with this column.
+/// `column` is the number of the column, counted from 0.
 pub fn scope_hash(index: Rel, column: usize, value: Value) -> u64 {
     hash_value(value, index.key_class(column).collation)
 }
@@ -263,7 +263,8 @@ pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
     hash_value(value, column.collation())
 }
 
-/// Combines the hashes of all scope columns, `None` for NULL, to the first word of a key.
+/// Combines the hashes of all scope columns into the first word of a key. The hash of NULL is
+/// `None`.
 pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     hashes.fold(0, |scope: u64, hash| {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
@@ -284,7 +285,8 @@ fn refuse(index: Rel) -> ! {
     .raise()
 }
 
-/// Returns a hint: columns that the index could have instead of unsuitable ones.
+/// Returns a hint for the error about unsuitable columns: columns that the index could have
+/// instead.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.column_count();
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {

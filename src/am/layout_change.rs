@@ -10,7 +10,7 @@ use super::options::BuildOptions;
 use super::usual_bound::usual_bound;
 use neardup_pg::rel::Rel;
 
-/// Radius or similarity of an index and its layout, as users see them.
+/// Description of an index for users: its radius or similarity, and its layout.
 #[derive(PartialEq)]
 pub struct Description {
     /// Radius or similarity of most searches; `None` for arrays.
@@ -19,7 +19,7 @@ pub struct Description {
     guaranteed_radius: u32,
     /// Number of blocks of a fingerprint.
     blocks: usize,
-    /// Number of permutations; of signatures, the number of bands.
+    /// Number of permutations. For signatures this is the number of bands.
     permutations: usize,
     /// Number of hashes in a signature, and number of hashes in a band; `None` for other values.
     signature: Option<(usize, usize)>,
@@ -76,9 +76,8 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Describes the index that a REINDEX with these options would make for `rows` rows; `None` if
-/// radius or similarity and layout would stay as they are. Raises an error if no layout fits the
-/// options.
+/// Describes the index that a REINDEX with these options would make for `rows` rows; `None` if the
+/// description of the index would not change. Raises an error if no layout fits the options.
 pub fn next_layout<const N: usize>(
     table: Rel,
     index: &Index<N>,

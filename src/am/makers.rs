@@ -1,5 +1,5 @@
-//! Finds the functions that make the fingerprints of a column or index, from the expressions in the
-//! catalogue: those of generated columns and of index columns.
+//! Finds the functions that make the fingerprints of a column or index. Reads them from the
+//! expressions of generated columns and index columns in the catalogue.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -39,7 +39,8 @@ impl Maker {
         }
     }
 
-    /// Returns whether the distance of two such fingerprints estimates a similarity.
+    /// Returns whether the distance of two fingerprints that the function makes estimates a
+    /// similarity.
     pub fn estimates_similarity(self) -> bool {
         matches!(self, Maker::Minhash64 | Maker::Minhash128)
     }
@@ -70,8 +71,8 @@ pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     distinct(makers)
 }
 
-/// Calls a function with each expression that makes values in the last column of an index: the
-/// expression of the index column, and those of generated columns that it uses.
+/// Calls `each` with each expression that makes values in the last column of an index. These are
+/// the expression of the index column, and the expressions of the generated columns that it uses.
 fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => {
@@ -89,11 +90,12 @@ fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     }
 }
 
-/// Options in a call of a function that sketches a text: for each parameter after the text its name
-/// and the constant that was passed. `None` if an expression was passed that is not a constant.
+/// Options in a call of a function that makes a fingerprint or signature from a text. There is one
+/// element for each parameter after the text: its name, and the constant that was passed. The
+/// constant is `None` if another expression was passed.
 pub type TextCall = Vec<(CString, Option<Constant>)>;
 
-/// Constant in its text form, with its type; `None` is NULL.
+/// Text form of a constant, with the OID of its type; `None` is NULL.
 pub type Constant = Option<(CString, Oid)>;
 
 /// Returns the options of the distinct calls that make fingerprints or signatures from a text for

@@ -24,9 +24,9 @@ const MAX_BALL_WORDS: usize = 5;
 /// Operations of a metric on values of an index's last column. All but `keys` fail for arrays,
 /// which have no distances.
 pub trait ValueMetric {
-    /// Appends the keys of a row to `keys`: one for a fingerprint, one for each band of a
-    /// signature, or those of the sum and of each element of an array. If the row's value is NULL,
-    /// appends one key and returns false.
+    /// Appends the keys of a row to `keys`. A fingerprint has one key, and a signature has one for
+    /// each band. An array has one for the sum of its elements and one for each element. If the
+    /// row's value is NULL, appends one key and returns false.
     fn keys<const N: usize>(&self, layout: &Layout, row: &IndexRow, keys: &mut Vec<Key<N>>)
     -> bool;
 
@@ -41,11 +41,12 @@ pub trait ValueMetric {
     /// different schemes, seeds or lengths.
     fn distance(&self, a: Value, b: Value) -> Option<u32>;
 
-    /// Converts a value to its form in the registry of rows in flight.
+    /// Converts a value to its form in the registry of rows in flight (rows that a trigger has
+    /// published before they are in the index).
     fn in_flight(&self, value: Value) -> registry::Value;
 
-    /// Returns a number that is equal for all values that can be near each other: those of one
-    /// width, or signatures of one scheme, seed and length.
+    /// Returns the number of the group of a value. Only values of one group can be near each other:
+    /// fingerprints of one width, or signatures of one scheme, seed and length.
     fn group(&self, value: Value) -> u64;
 
     /// Makes the ball around a value. `radius` is in bits or mismatches. `oid` is the type of balls

@@ -30,7 +30,7 @@ const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
 
-/// Number that the server has assigned to these options.
+/// Number that the server has assigned to the options of neardup indexes.
 static KIND: OnceLock<OptionKind> = OnceLock::new();
 
 const SIMILARITY: &CStr =
@@ -70,7 +70,8 @@ const OPTIONS: Options<6, 1> = Options {
             min: 0,
             max: MAX_HASHES as c_int,
         },
-        // 0 lets the similarity choose the number of bands.
+        // 0 means that the number of bands follows from the option `rows`, or from the similarity
+        // if `rows` is 0 too.
         IntOption {
             name: c"bands",
             about: c"Bands that signatures are cut into; 0 chooses by the similarity",
@@ -122,7 +123,7 @@ pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
     parsed.into_raw()
 }
 
-/// Options of an index, for its build.
+/// Options of an index that determine how it is built.
 #[derive(PartialEq)]
 pub struct BuildOptions {
     /// Option `radius`, in bits, for fingerprints; `None` if not given.
@@ -210,8 +211,8 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// Returns the permutations of an index of `rows` rows. Raises an error if none fit the
-    /// options.
+    /// Returns the block layout, which determines the permutations, of an index of `rows` rows.
+    /// Raises an error if no layout fits the options.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,

@@ -15,8 +15,8 @@ use neardup_pg::rel::OpenRelation;
 use neardup_pg::scan_key::OwnScanKeys;
 use neardup_pg::value::Value;
 
-/// Maximum cost of such a search, in units of `cpu_operator_cost`: some hundred microseconds if the
-/// index is in memory.
+/// Maximum cost of a search for the planner, in units of `cpu_operator_cost`. Such a search takes
+/// some hundred microseconds if the index is in memory.
 const MAX_COST: f64 = 5_000.0;
 
 /// Installs `finds` as the search that the planner uses. Called once, when the library is loaded.

@@ -29,7 +29,7 @@ pub struct State {
     search: Box<dyn Search>,
     /// Addresses of the rows that the last step of the search has found.
     tids: Vec<Tid>,
-    /// Number of these rows that have been returned to the server.
+    /// Number of rows of `tids` that have been returned to the server.
     given: usize,
     /// True if the server must check the conditions again for each row.
     recheck: bool,
@@ -77,8 +77,8 @@ impl State {
     }
 }
 
-/// Returns whether an index has any entry that fulfils these conditions, also of an uncommitted or
-/// dead row. Does not start a scan in the server, which saves time.
+/// Returns whether an index has any entry that fulfils the conditions in `keys`. Entries of
+/// uncommitted and dead rows count too. Does not start a scan in the server, which saves time.
 pub fn finds_any(keys: &OwnScanKeys) -> bool {
     let purpose = Purpose {
         index_only: false,
@@ -99,7 +99,7 @@ pub fn finds_any(keys: &OwnScanKeys) -> bool {
     })
 }
 
-/// Makes the search for the metric of an index.
+/// Makes a search of an index, of the kind for the metric of the index.
 fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
     match index.metric.clone() {
         Metric::Hamming { .. } => {
@@ -116,8 +116,8 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
 /// hashes, for a ball only the centre, and an array's elements are spread over the index.
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
-/// a partial index implies) is planned as an index-only scan whatever this returns. Every kind of
-/// search then keeps the leaf of its rows pinned.
+/// a partial index implies) is planned as an index-only scan, whatever this function returns. Every
+/// kind of search then keeps the leaf of its rows pinned.
 ///
 /// Returns false during recovery: a standby's replay does not wait for scans that pin a leaf. On a
 /// standby, `amcostestimate` turns index-only scans that need no column into plain ones.

@@ -1,5 +1,5 @@
-//! The search of an index that a scan starts and steps. It handles all metrics alike; the parts
-//! that depend on the metric implement [`NearSearch`].
+//! The search of an index, by which a scan finds its rows step by step. It handles all metrics
+//! alike. The parts that depend on the metric implement [`NearSearch`].
 use neardup_blocktree::full_scan::{FullScan, Row};
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::tree::Tree;
@@ -11,14 +11,14 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::value::Value;
 
-/// What a scan needs rows for.
+/// Properties of a scan that determine how the search reads the index.
 #[derive(Clone, Copy)]
 pub struct Purpose {
     /// True if the scan returns rows without reading the table.
     pub index_only: bool,
     /// True if the scan also returns rows of transactions that are still running.
     pub sees_uncommitted: bool,
-    /// Check that is made on each page that is read, for the snapshot of the scan.
+    /// Check that the search makes on each page that it reads, for the snapshot of the scan.
     pub check: OldSnapshotCheck,
 }
 
@@ -35,7 +35,7 @@ pub trait Search {
     /// save work.
     fn allow_repeats(&mut self);
 
-    /// Writes the addresses of the next rows into `tids`, which is empty. There may be none yet.
+    /// Writes the addresses of the next rows into `tids`, which is empty. A step may find no rows.
     /// Returns false at the end of the search.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
@@ -73,8 +73,8 @@ pub trait NearSearch<const N: usize> {
     /// cannot decide which rows fulfil them.
     fn rechecks(&self) -> bool;
 
-    /// Starts or restarts with conditions on the last column, or with ORDER BY operators. Returns
-    /// false if no row can match.
+    /// Starts or restarts the search with conditions on the last column, or with ORDER BY
+    /// operators. Returns false if no row can match.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
 
     /// Frees large buffers at the end of a scan.
@@ -86,7 +86,7 @@ pub trait NearSearch<const N: usize> {
     /// Allows the search to return a row repeatedly until it restarts.
     fn allow_repeats(&mut self) {}
 
-    /// Appends the next rows to `rows`. There may be none yet.
+    /// Appends the next rows to `rows`. A step may find no rows.
     fn step(
         &mut self,
         index: &Index<N>,
@@ -99,8 +99,8 @@ pub trait NearSearch<const N: usize> {
 enum Source<const N: usize> {
     /// There are no rows, or no more rows.
     Nothing,
-    /// A pass over all rows of a scope or of the index, over those with a value, or over those
-    /// without.
+    /// A pass over the rows of a scope or of the index: all rows, the rows with a value, or the
+    /// rows without one.
     All(FullScan<N>),
     /// The part that depends on the metric.
     Near,

@@ -1,11 +1,12 @@
-//! Suggestions in error hints: what to index instead of a column whose type has no near-duplicates.
+//! Suggestions in error hints: what to index instead of a column whose type a neardup index does
+//! not support.
 use pgrx::pg_sys;
 
 use neardup_pg::catalog::{array_element, base_type, is_text};
 
-/// Returns an index column for CREATE INDEX that finds near-duplicates by an SQL expression, whose
-/// type is `column_type`: the expression with an operator class, or a fingerprint made from it.
-/// `None` if there is none for the type.
+/// Returns an index column for CREATE INDEX that finds near-duplicates by an SQL expression of type
+/// `column_type`. It has the expression with an operator class or a cast, or as the argument of
+/// `minhash64`. `None` if no column suits the type.
 pub fn key_for(expression: &str, column_type: pg_sys::Oid) -> Option<String> {
     let base = base_type(column_type);
     let element = array_element(base);

@@ -11,9 +11,9 @@ use neardup_pg::errors::UserError;
 use neardup_pg::expr::ExprKind;
 use neardup_pg::rel::Rel;
 
-/// Returns the radius or similarity of most searches of an index with these options: that of the
-/// options, or else a default that follows from the index's expressions. `None` for arrays. Raises
-/// an error for a radius that is larger than the fingerprints' width.
+/// Returns the radius or similarity of most searches of an index with these options. If the options
+/// have none, it is a default that follows from the expressions of the index. `None` for arrays.
+/// Raises an error for a radius that is larger than the fingerprints' width.
 pub fn usual_bound(
     table: Rel,
     index: Rel,
@@ -62,8 +62,8 @@ fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
 }
 
 /// Returns the conventional radius, in bits, for the functions that make the fingerprints of an
-/// index. `None` if there is no such function, if their radii differ, or if they make another
-/// width.
+/// index. `None` if there is no such function, if the radii of the functions differ, or if a
+/// function makes fingerprints of another width.
 fn radius_of_makers(table: Rel, index: Rel, bits: u32) -> Option<u32> {
     let makers = makers_of_index(index.handler(), table, index);
     let radius = makers.first()?.usual_radius();

@@ -113,7 +113,7 @@ fn truncate<const N: usize>(index: &mut Index<N>) {
             break;
         }
     }
-    // This writes each of these pages. It comes last, when the lock is released and no session
+    // This writes each page in `holes`. It comes last, when the lock is released and no session
     // waits.
     index.tree().add_free_pages(&holes);
 }

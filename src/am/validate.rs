@@ -68,7 +68,7 @@ fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::O
         .map_or(pg_sys::InvalidOid, |form| form.amopopr)
 }
 
-/// What an operator class is for.
+/// Purpose of an operator class.
 #[derive(Clone, Copy)]
 enum ClassKind {
     /// Values that searches compare by this metric.

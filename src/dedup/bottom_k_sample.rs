@@ -8,7 +8,8 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Bottom-k sample: the values with the lowest hashes, a random choice that is the same every time.
+/// Bottom-k sample: keeps the values with the lowest hashes. The choice is random, but the same in
+/// every run.
 pub struct BottomKSample<T> {
     heap: BinaryHeap<(u64, T)>,
     /// Maximum number of values in the sample.
@@ -32,7 +33,8 @@ impl<T: Ord> BottomKSample<T> {
         self.heap.iter().any(|(_, sampled)| sampled == thing)
     }
 
-    /// Adds a value with the hash `mixed`, unless the sample is full of lower hashes.
+    /// Adds a value with the hash `mixed`. A full sample keeps it only if the hash is lower than
+    /// the highest hash in the sample, and drops the value with that highest hash.
     pub fn offer(&mut self, mixed: u64, thing: T) {
         if self.wants(mixed) {
             self.heap.push((mixed, thing));

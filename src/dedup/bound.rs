@@ -2,9 +2,9 @@
 //! minimum similarity (`similarity`). Without either argument, a function uses the bound that the
 //! index was built for.
 //!
-//! The bounds are two named arguments. One number whose type decides between them would not work,
-//! because drivers choose that type: psycopg sends smallint for 1, and other drivers leave the type
-//! to the server.
+//! Each kind of bound has its own named argument. A single argument would have to distinguish them
+//! by the type of the number. That fails because drivers choose the type: psycopg sends smallint
+//! for 1, and other drivers leave the type to the server.
 use core::fmt;
 
 use neardup_blocktree::metric::UsualBound;
@@ -32,9 +32,9 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Reads the bound of a call from the arguments `radius` and `similarity`, whose positions are
-    /// given. Returns `None` if both are NULL. Raises an error if both are set, or if a value is
-    /// out of range.
+    /// Returns the bound that a caller passed as the argument `radius` or `similarity`, or `None`
+    /// if both are NULL. The array has the positions of the two arguments. Raises an error if both
+    /// are set, or if a value is out of range.
     pub fn read(call: &Call, [radius, similarity]: [usize; 2]) -> Option<Self> {
         let radius = (!call.is_null(radius)).then(|| Self::from_radius(call.int4(radius)));
         let similarity =
@@ -103,7 +103,7 @@ impl fmt::Display for Bound {
 pub struct IndexBounds(Vec<(String, Bound)>);
 
 impl IndexBounds {
-    /// Reads the bound that each of these indexes was built for.
+    /// Collects the name of each index, and the bound that it was built for.
     pub fn new<'a>(indexes: impl IntoIterator<Item = Rel<'a>>) -> Self {
         let bound = |index: Rel| (index.shown(), Bound::from_index(index));
         IndexBounds(indexes.into_iter().map(bound).collect())
@@ -140,7 +140,8 @@ impl IndexBounds {
     }
 }
 
-/// Bound of a search in one index or column, in the unit of its values.
+/// Bound of a search in one index or column: a radius in bits for fingerprints, a similarity for
+/// signatures.
 #[derive(Clone, Copy)]
 pub enum SearchBound {
     Fingerprints(FingerprintBound),
@@ -161,22 +162,23 @@ pub struct FingerprintBound {
 /// Bound of a search among signatures, and how its results are shown.
 #[derive(Clone, Copy)]
 pub struct SignatureBound {
-    /// Minimum similarity of two signatures. It is lower than the caller's if the texts of
-    /// candidates decide.
+    /// Minimum similarity of two signatures. If texts are compared afterwards, it is lower than the
+    /// similarity that the caller passed.
     pub similarity: f64,
     /// Maximum number of positions in which two signatures differ.
     pub mismatches: usize,
     /// Number of positions of a signature.
     hashes: usize,
-    /// True if a search by bands is allowed even if it can miss pairs.
+    /// True if the search may miss pairs. It then compares only rows whose signatures are equal in
+    /// at least one band (a group of positions).
     pub may_miss: bool,
 }
 
 impl SearchBound {
     /// Creates the bound of a search in an index. Without a caller's `bound`, uses the bound that
     /// the index was built for. `function` is the extension's function being called. Raises an
-    /// error if the index is on values without distances, or if the kind of bound does not suit its
-    /// values.
+    /// error if the indexed values have no distances. Also raises an error for a radius of
+    /// signatures, and for a similarity of fingerprints whose distances do not estimate one.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);
@@ -232,9 +234,9 @@ impl SearchBound {
 }
 
 impl FingerprintBound {
-    /// Creates the bound of a search among fingerprints of `bits` bits. Raises an error for a
-    /// similarity that `estimate` does not define. `values` names the index or column in that
-    /// error.
+    /// Creates the bound of a search among fingerprints of `bits` bits. Raises an error if `bound`
+    /// is a similarity, but distances do not estimate similarities (`estimate`). `values` names the
+    /// index or column in that error.
     pub fn new(
         bound: Bound,
         bits: u32,

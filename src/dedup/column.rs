@@ -1,5 +1,5 @@
-//! Fingerprint column of a table. A histogram by a sample reads it by a table scan, without an
-//! index.
+//! Fingerprint column of a table. A table scan reads it for the histogram of a sample of rows, so
+//! no index is needed.
 use core::ffi::CStr;
 
 use neardup_blocktree::crowded_centers::Nearness;

@@ -12,7 +12,8 @@ const LONGEST_BAR: f64 = 40.0;
 pub struct Counts {
     /// Number of pairs and example pairs for each distance, from 0.
     by_distance: Vec<(u64, BottomKSample<(Tid, Tid)>)>,
-    /// Counts for the error estimate of a sample of rows. `None` if all pairs are counted.
+    /// Counts for the error estimate if only a sample of rows is compared. `None` if all pairs are
+    /// counted.
     sample: Option<SampledPairs>,
 }
 

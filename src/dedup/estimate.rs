@@ -22,7 +22,8 @@ pub enum SimilarityEstimate {
 }
 
 impl SimilarityEstimate {
-    /// Decides for the fingerprints in an index. `function` is one of the extension's functions.
+    /// Returns whether distances of the fingerprints in an index estimate similarities. `function`
+    /// is one of the extension's functions.
     pub fn from_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
         let input = index.key_class(index.index_form().key_columns - 1).input;
@@ -31,15 +32,15 @@ impl SimilarityEstimate {
         Self::new(&makers, ball.map_or(input, |searched| searched.value))
     }
 
-    /// Decides for the fingerprints in a table column. `function` is one of the extension's
-    /// functions.
+    /// Returns whether distances of the fingerprints in a table column estimate similarities.
+    /// `function` is one of the extension's functions.
     pub fn from_column(function: pg_sys::Oid, table: Rel, column: i16) -> Self {
         let value_type = base_type(table.attribute(column).atttypid);
         Self::new(&makers_of_column(function, table, column), value_type)
     }
 
-    /// Decides for values of a type by the functions that made them. `makers` is empty if the
-    /// catalog has no such function.
+    /// Returns whether distances of values of this type estimate similarities, by the functions
+    /// that made the values. `makers` is empty if the catalog has no such function.
     fn new(makers: &[Maker], value_type: pg_sys::Oid) -> Self {
         match makers {
             [] if value_type == pg_sys::INT8OID => SimilarityEstimate::Undefined(

@@ -153,8 +153,9 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Counts the pairs within a bound in an index at each distance, or estimates their numbers by a
-/// sample. Also returns the bound, which is the default bound if the caller passed none.
+/// Returns the number of pairs at each distance within a bound, counted in an index or estimated by
+/// a sample of its rows. Also returns the bound, which is the default bound if the caller passed
+/// none.
 fn count_index(
     function: pg_sys::Oid,
     index: pg_sys::Oid,

@@ -11,7 +11,7 @@ use neardup_pg::server;
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// SQL type of the keys in the query's result, chosen by the caller.
+/// SQL type of the keys in a function's result, chosen by the caller.
 #[derive(Clone, Copy)]
 pub struct KeyType(pg_sys::Oid);
 

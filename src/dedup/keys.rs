@@ -28,7 +28,8 @@ export! {
     guarded "neardup_clusters_by_key" => |call| by_key(call, Function::Clusters);
 }
 
-/// Function that the query calls. The first two columns of its result are row addresses.
+/// Function that is called for the pairs or clusters. The first two columns of its result are row
+/// addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Function {
     /// `neardup_pairs`, with the columns `a`, `b`, `distance`, `similarity`.
@@ -38,8 +39,9 @@ enum Function {
     Clusters,
 }
 
-// Positions of the arguments that both functions have. From `OTHERS` on, the arguments are those of
-// `neardup_pairs` or `neardup_clusters` after the bound.
+// Positions of the arguments that `neardup_pairs_by_key` and `neardup_clusters_by_key` have in
+// common. The arguments from `OTHERS` on are passed to `neardup_pairs` or `neardup_clusters` after
+// the bound.
 const KEY_TYPE: usize = 0;
 const RELATION: usize = 1;
 const RADIUS: usize = 2;
@@ -177,9 +179,9 @@ fn query(
     }
 }
 
-/// Returns the SQL expression for the key of a row: the caller's expression, or the primary key
-/// without one. Raises an error if the expression does not match the key type, or if a primary key
-/// of one column is missing.
+/// Returns the SQL expression for the key of a row: the caller's expression `key` or, if it is
+/// `None`, the primary key. Raises an error if the expression does not have the key type, or if the
+/// table needs a primary key of one column and has none.
 pub fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Vec<u8> {
     let primary_key = || {
         let column = primary_key_column(table).unwrap_or_else(|| refuse_table(table));

@@ -22,7 +22,7 @@ struct Part {
 }
 
 /// Progress of one phase of a function, such as "reading texts". Reports nothing in parallel
-/// workers, or unless `neardup.progress` is on.
+/// workers, or if `neardup.progress` is off.
 pub struct Progress {
     on: bool,
     phase: Cow<'static, str>,
@@ -116,7 +116,7 @@ impl Progress {
         self.reach(done);
     }
 
-    /// Reports the end of the phase. Callers do not call this for a phase that ends early or by an
+    /// Reports the end of the phase. Must not be called for a phase that stops early or by an
     /// error.
     pub fn finish(&mut self) {
         (self.total, self.is_estimate) = (self.done as f64, false);

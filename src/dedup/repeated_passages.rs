@@ -1,8 +1,9 @@
-//! `neardup_repeated_passages`: passages that earlier documents of a table contain.
+//! `neardup_repeated_passages`: passages of documents that an earlier document of the table
+//! contains as well.
 //!
-//! The rows are read once, in the order of preference. Their tokens go to
-//! [`PassageWindows`], and their keys and texts to a store of the server. Texts with candidates are
-//! then split into tokens again, which costs less than keeping the positions of all tokens.
+//! The rows are read once, in the order of preference. [`PassageWindows`] collects their tokens,
+//! and a store of the server keeps their keys and texts. Texts that may contain repeated passages
+//! are then split into tokens again, which costs less than keeping the positions of all tokens.
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -125,7 +126,8 @@ fn documents_query(call: &Call, relation: Rel, key_type: KeyType) -> Vec<u8> {
     let body = body.as_text(body.check("body", relation));
     let condition = filter.map(|filter| [b" WHERE ", filter.expression().as_slice()].concat());
     let order = keep.map(|keep| [keep.sql().as_slice(), b", "].concat());
-    // Names of columns in ORDER BY refer to the result first, so its names must be unusual.
+    // A name in ORDER BY refers to a column of the result first, so the names of these columns must
+    // be unusual.
     [
         b"SELECT ",
         key.as_slice(),
@@ -141,7 +143,7 @@ fn documents_query(call: &Call, relation: Rel, key_type: KeyType) -> Vec<u8> {
     .concat()
 }
 
-/// Estimated number of rows of a relation, or 0 if the relation has no rows of its own.
+/// Returns the estimated number of rows of a relation, or 0 if the relation has no rows of its own.
 fn rows(relation: Rel) -> f64 {
     match relation_kind(relation.oid()) {
         pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
@@ -152,8 +154,8 @@ fn rows(relation: Rel) -> f64 {
     }
 }
 
-/// Reads the documents that the query returns, and collects their windows. Stores the documents
-/// that have windows, with their numbers, in `documents`.
+/// Reads the documents that the query returns, and collects their windows, which are sequences of
+/// `length` tokens. Stores the documents that have windows, with their numbers, in `documents`.
 fn read(
     connection: &Connection,
     query: &[u8],
@@ -225,7 +227,7 @@ fn find(
     progress.finish();
 }
 
-/// Stores the repeated passages of the document `number`, whose text has these bytes.
+/// Stores in `repeats` the repeated passages of the document `number`, whose text is `bytes`.
 fn store_runs(
     repeated: &mut RepeatedPassages<TempSpace>,
     number: u32,
@@ -253,7 +255,7 @@ fn store_runs(
         false => text,
     };
     for ((run, original), span) in runs.iter().zip(originals).zip(spans) {
-        // Without a span the caller could not cut the passage.
+        // Without a span, the caller could not cut the passage out of the text.
         let Some(span) = span else {
             continue;
         };

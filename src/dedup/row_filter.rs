@@ -13,11 +13,12 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Set of index entries, or of rows of a table, that take part in a job.
+/// Rows that take part in a job over a whole table.
 pub enum Wanted {
     All,
     None,
-    /// Only these entries, or only the rows with these addresses.
+    /// Only the rows in this set. It has the row addresses in index entries or, if [`Wanted::rows`]
+    /// made the set, the addresses of visible row versions.
     Entries(TidSet),
 }
 
@@ -63,9 +64,9 @@ impl Wanted {
         Self::from_list(&mut list, files)
     }
 
-    /// Reduces the set to the first entry of each distinct fingerprint in an index that has a
-    /// visible row. Fingerprints in different scopes are distinct, unless the scopes have the same
-    /// hash.
+    /// Reduces the set to one entry for each distinct fingerprint of an index: the first entry that
+    /// has a visible row. Fingerprints in different scopes are distinct, unless the scopes have the
+    /// same hash.
     pub fn one_of_equals<const N: usize>(
         mut self,
         index: &Index<N>,
@@ -100,8 +101,8 @@ impl Wanted {
         }
     }
 
-    /// Serializes the set for another process as at most `most` words. No words mean all rows.
-    /// Returns `None` if the set is empty or needs more words.
+    /// Serializes the set for another process. Returns at most `most` words, and none if all rows
+    /// take part. Returns `None` if the set is empty or needs more words.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         match self {
             Wanted::All => Some(Vec::new()),
@@ -115,8 +116,8 @@ impl Wanted {
         TidSet::unpack(files, words).map_or(Wanted::All, Wanted::Entries)
     }
 
-    /// Returns whether the row of an index entry takes part. In a set of rows, `entry` is the
-    /// address of a row.
+    /// Returns whether the row of an index entry takes part. If [`Wanted::rows`] made the set,
+    /// `entry` is the address of a row.
     pub fn contains(&mut self, files: &mut TempSpace, entry: Tid) -> bool {
         match self {
             Wanted::All => true,

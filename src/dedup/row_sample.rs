@@ -8,7 +8,7 @@ use super::bottom_k_sample::{BottomKSample, mix};
 use super::distance_counts::Counts;
 use crate::am::index::Index;
 
-/// Comparison of a sampled row with another row, whose keys are near each other.
+/// Comparison of a sampled row with another row, after their keys were found to be near each other.
 pub trait RowComparison<const N: usize> {
     /// Values of a row that the comparison needs besides its key.
     type Row;

@@ -57,7 +57,7 @@ pub fn find_bounded_index(
     find(function, relation, column, Wanted { bound, agreed })
 }
 
-/// Bound by which one of several indexes is selected.
+/// Caller's bound, by which one of several indexes is selected.
 #[derive(Clone, Copy)]
 struct Wanted {
     /// Bound that the caller passed.
@@ -163,7 +163,7 @@ fn candidates(table: Rel) -> Vec<Candidate> {
     found
 }
 
-/// Reads the properties by which [`choose`] selects an index.
+/// Returns the properties of an index by which [`choose`] selects an index.
 fn describe(index: Rel) -> Candidate {
     let form = index.index_form();
     let (&plain, scope) = form.columns.split_last().unwrap_or((&0, &[]));
@@ -256,8 +256,8 @@ fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_s
     if wanted.agreed {
         require_one_bound(table, &answers);
     }
-    // An index on the column itself is preferred to one on an expression of it, such as a ball.
-    // All indexes on the column return the same result.
+    // An index on the column itself is preferred to an index on an expression of the column, such
+    // as `ball(fp, 3)`. All indexes on the column return the same result.
     let on_column: Vec<&Candidate> = (answers.iter().copied())
         .filter(|one| one.plain != 0)
         .collect();
@@ -460,7 +460,8 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// Returns the text of a hint: a join finds the pairs in any relation that can be queried.
+/// Returns a sentence for the hint of an error about a relation that cannot be searched by one
+/// index, such as a view. It suggests a join, which finds the pairs in any relation.
 fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);

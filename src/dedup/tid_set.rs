@@ -39,8 +39,9 @@ impl TidSet {
         u64::from(highest.offset / 32) + 1
     }
 
-    /// Returns the index of the word and the mask of the bit for an address. Returns `None` if its
-    /// block number or offset is beyond the highest of the set.
+    /// Returns the position of an address in the bitmap: the index of the word, and the mask of the
+    /// bit. Returns `None` if the block number or offset of the address is above that of
+    /// `self.highest`.
     fn position(&self, at: Tid) -> Option<(u32, u32)> {
         let is_known = at.block <= self.highest.block && at.offset <= self.highest.offset;
         let first = u64::from(at.block) * Self::words_of_block(self.highest);
@@ -49,7 +50,7 @@ impl TidSet {
     }
 
     /// Serializes the set for another process as at most `most` words of 64 bits. Returns `None` if
-    /// it needs more.
+    /// the set needs more words.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         let length = self.length()?;
         if length.div_ceil(2) as usize >= most {
@@ -90,7 +91,8 @@ impl TidSet {
         u32::try_from((u64::from(highest.block) + 1) * Self::words_of_block(highest)).ok()
     }
 
-    /// Adds an address. Ignores an address beyond the highest of the set.
+    /// Adds an address. Ignores an address whose block number or offset is above that of
+    /// `self.highest`.
     pub fn insert(&mut self, files: &mut TempSpace, at: Tid) {
         if let Some((word, bit)) = self.position(at) {
             let bits = self.words.get(files, word);
@@ -105,7 +107,7 @@ impl TidSet {
     }
 }
 
-/// List of row addresses that can be converted to a [`TidSet`] when all of them are known.
+/// List of row addresses that can be converted to a [`TidSet`] when the list is complete.
 pub struct TidList {
     entries: ExternalSort<TempSpace, 1>,
     highest: Tid,

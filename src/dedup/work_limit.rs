@@ -28,12 +28,11 @@ const COMPARISONS_PER_SECOND: f64 = 1.5e8;
 /// table.
 const MOST_CANDIDATES: f64 = 2e7;
 /// Candidate pairs whose rows are looked up per second in a table that is in memory, for estimates
-/// in messages (measured on the same machine).
+/// in messages. Measured on the same machine as [`COMPARISONS_PER_SECOND`].
 const LOOK_UPS_PER_SECOND: f64 = 4e6;
 /// Number of rows of an index up to which every search is allowed.
 const FEW_ROWS: f64 = 5000.0;
-/// Minimum recall, in percent, of an approximate search for which the hint of an error offers that
-/// search.
+/// Minimum recall, in percent, at which the hint of an error suggests an approximate search.
 const WORTH_OFFERING: f64 = 50.0;
 /// Maximum estimated time, in nanoseconds, of a search beyond the radius of a fingerprint index.
 const LONGEST: f64 = 60e9;
@@ -243,8 +242,8 @@ fn share_within(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// Returns a hint with the statement that creates an index with these options on the columns of
-/// another index.
+/// Returns a hint with the statement that creates an index with these options on the columns of the
+/// searched index.
 fn make_index(relations: &LockedIndex, options: &str) -> String {
     let table = relations.table().qualified_name();
     let columns = server::pg_get_indexdef_columns(relations.index().oid(), false);

@@ -11,8 +11,9 @@ use neardup_pg::aggregate::GroupWords;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Transition function of both aggregates: adds the feature of a row to the sums of its group.
-/// Ignores a row whose feature or weight is NULL, like the server's aggregates.
+/// Transition function of both aggregates: adds the weighted feature of a row to the state of its
+/// group. The state has the sums of weights from which the bits of the fingerprint follow. Ignores
+/// a row whose feature or weight is NULL, like the server's aggregates.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
@@ -50,8 +51,8 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
     ours.as_datum()
 }
 
-/// Serialization function: returns the sums of a group as bytea, for another process of this
-/// server.
+/// Serialization function of both aggregates: returns the sums of a group as bytea, for another
+/// process of this server.
 fn save(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
@@ -62,7 +63,8 @@ fn save(call: &mut Call) -> Datum {
     varlena::build(&[&bytes])
 }
 
-/// Deserialization function: reads the sums of a group from the bytea that [`save`] returned.
+/// Deserialization function of both aggregates: reads the sums of a group from the bytea that
+/// [`save`] returned.
 fn load(call: &mut Call) -> Datum {
     let (words, _) = call.bytes(0).as_chunks::<8>();
     let state = GroupWords::new_short_lived(call);
@@ -73,8 +75,8 @@ fn load(call: &mut Call) -> Datum {
     state.as_datum()
 }
 
-/// Final function: returns the fingerprint of a group, or NULL if no feature has a weight above
-/// zero.
+/// Final function of both aggregates: returns the fingerprint of a group, or NULL if no feature has
+/// a weight above zero.
 fn finish<const W: usize, T: Fingerprint + From<[u64; W]>>(call: &mut Call) -> Datum {
     let words = GroupWords::from_arg(call, 0)
         .and_then(|state| ExactAccumulator::<W, _>::new(state).simhash());

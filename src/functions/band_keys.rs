@@ -1,5 +1,7 @@
-//! `neardup_band_keys`: approximate shared keys of a fingerprint or a signature, with a number of
-//! keys and a length that the caller chooses.
+//! `neardup_band_keys`: approximate shared keys of a fingerprint or a signature, which two
+//! near-duplicates have in common with a known probability. The caller chooses the number of keys
+//! (bands), and the number of bits or values in a key (rows). A key maker computes the keys for
+//! fixed numbers.
 //!
 //! [`neardup_blocktree::approximate_keys`] computes the keys.
 use std::cell::RefCell;
@@ -55,7 +57,8 @@ thread_local! {
         const { RefCell::new(Vec::new()) };
 }
 
-/// Creates a key maker by `new`. Raises an error if it rejects the numbers of bands and rows.
+/// Creates a key maker for these numbers of bands and rows by `new`. Raises an error if `new`
+/// rejects the numbers. `value` returns the size of the fingerprint or signature, for the error.
 fn make<K>(
     [bands, rows]: [i32; 2],
     value: impl Fn() -> String,
@@ -71,7 +74,8 @@ fn make<K>(
     })
 }
 
-/// Returns the keys of a fingerprint, with the numbers of bands and rows in the arguments 1 and 2.
+/// Returns the keys of a fingerprint as `bigint[]`. Arguments 1 and 2 are the numbers of bands and
+/// rows.
 fn keys_of<const N: usize, T: SampledWords<N>>(call: &Call, fingerprint: T) -> Datum {
     let parameters = [call.int4(1), call.int4(2)];
     let keys = cached(T::cache(), parameters, || {

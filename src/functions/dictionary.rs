@@ -8,8 +8,7 @@
 //! these words, but the planner treats the functions that compute fingerprints as immutable. Cached
 //! plans may have results of these functions as constants, so they are invalidated when the words
 //! change. A database can store the hash of the words with which its fingerprints were made
-//! (`neardup.jieba_words_hash`). Then a session that finds other words is warned.
-//! are warned of a difference.
+//! (`neardup.jieba_words_hash`). Then a session that finds other words gets a warning.
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -134,10 +133,11 @@ fn shown_hash(words: &UserWords) -> String {
     format!("{:016x}", words.hash())
 }
 
-/// Parses the value of `neardup.jieba_user_words`. The error says why it is invalid.
+/// Parses the value of `neardup.jieba_user_words`. Returns the words, or the reason why the value
+/// is invalid.
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
-    // If there is no memory for the words of the list, this fails here instead of aborting during
-    // parsing.
+    // Fail here if there is no memory for the words of the list, because a failed allocation during
+    // parsing would abort the process.
     if Vec::<u8>::new()
         .try_reserve_exact(WORD_BYTES * value.len())
         .is_err()
@@ -163,8 +163,8 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     })
 }
 
-/// Sum of the versions of both settings when the dictionary was last loaded and its words were
-/// compared.
+/// Sum of the version numbers of both settings when this process last loaded the dictionary and
+/// compared its words. If the present sum differs, a setting has changed since.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
 /// Defines the two settings of jieba. If the library is being preloaded, also loads the dictionary.
@@ -177,7 +177,7 @@ pub fn register() {
     }
 }
 
-/// Extensions by which other servers take part in queries.
+/// Extensions that let other servers take part in queries.
 const OTHER_SERVERS: [&CStr; 2] = [c"citus", c"postgres_fdw"];
 
 /// Warns once per session if user words are set in a database that works with other servers, which

@@ -15,7 +15,7 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Compares two texts by words. Raises an error if a text is too long.
+/// Returns the differences of two texts by words. Raises an error if a text is too long.
 pub fn compared<'a>(a: &'a str, b: &'a str) -> Diff<'a> {
     Diff::new(a, b, &mut ServerHost).unwrap_or_else(|error| refuse(error))
 }
@@ -117,9 +117,9 @@ impl Write for TextBuffer {
     }
 }
 
-/// Prints the comparison of arguments 0 and 1 in a notation. Argument 2 is the number of equal
-/// words shown beside a change, or NULL to show both texts completely. Returns NULL if a text is
-/// NULL.
+/// Returns the comparison of the texts in arguments 0 and 1 as a text in a notation, such as HTML.
+/// Argument 2 is the number of equal words shown beside a change, or NULL to show both texts
+/// completely. Returns NULL if a text is NULL.
 fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     if call.is_null(0) || call.is_null(1) {
         return call.return_null();

@@ -26,13 +26,14 @@ struct Line {
     pairs: i64,
     /// Number of labelled pairs within the radius that are duplicates.
     duplicates: i64,
-    /// Share of the found pairs that are duplicates, by weight. `None` if the weights found add up
-    /// to 0.
+    /// Share of the pairs within the radius that are duplicates, by weight. `None` if the weights
+    /// of the pairs within the radius add up to 0.
     precision: Option<f64>,
-    /// Share of all duplicates that are found, by weight. `None` if the weights of duplicates add
-    /// up to 0.
+    /// Share of all duplicates that are within the radius, by weight. `None` if the weights of all
+    /// duplicates add up to 0.
     recall: Option<f64>,
-    /// Harmonic mean of precision and recall (F1). `None` if no weight is above 0.
+    /// Harmonic mean of precision and recall (F1). `None` if the weights of all duplicates and of
+    /// all pairs within the radius are 0.
     f1: Option<f64>,
 }
 
@@ -40,8 +41,9 @@ struct Line {
 const ROUNDING: f64 = 1e-9;
 
 /// `neardup_evaluate(distances, duplicates, weights, max_loss)`. If the array `weights` is NULL,
-/// all weights are 1. Ignores pairs without a label. Pairs without a distance are never found. With
-/// `max_loss`, returns only the smallest radius that misses at most this share of the duplicates.
+/// all weights are 1. Ignores pairs without a label. A pair without a distance is not within any
+/// radius. With `max_loss`, returns only the smallest radius that misses at most this share of the
+/// duplicates.
 fn evaluate(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let max_loss = max_loss(call);
@@ -57,7 +59,8 @@ fn evaluate(call: &mut Call) -> Datum {
     })
 }
 
-/// Reads the argument `max_loss`. Raises an error unless it is between 0 and 1.
+/// Returns the argument `max_loss`, or `None` if it is NULL. Raises an error unless it is between 0
+/// and 1.
 fn max_loss(call: &Call) -> Option<f64> {
     let given = (!call.is_null(3)).then(|| call.float8(3))?;
     if !(0.0..=1.0).contains(&given) {
@@ -150,8 +153,8 @@ fn same_number(name: &str, distances: usize, others: usize) {
 /// Number of comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Returns the results for each distance that occurs, in ascending order. The distance is the
-/// radius.
+/// Returns one line for each distinct finite distance of the pairs, in ascending order. The
+/// distance is the radius of the line.
 fn lines(mut pairs: Vec<Pair>) -> Vec<Line> {
     let mut comparisons = 0;
     pairs.sort_unstable_by(|a, b| {

@@ -59,11 +59,12 @@ fn contains(call: &mut Call) -> Datum {
     Datum::from(set.contains(arg::<Fingerprint64>(call, 1).0))
 }
 
-/// Position of the argument `without`.
+/// Position of the argument `without` in the functions that have it.
 pub const WITHOUT: usize = 1;
 
-/// Returns whether an argument other than `without` is NULL. The result is then NULL, as that of a
-/// strict function. These functions are not strict, because a NULL set has no features.
+/// Returns whether an argument other than `without` is NULL. Then the called function returns NULL,
+/// like a strict function. It is not declared strict, because `without` may be NULL, which means a
+/// set without features.
 pub fn has_null(call: &Call) -> bool {
     (0..call.arg_count()).any(|n| n != WITHOUT && call.is_null(n))
 }

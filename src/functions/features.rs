@@ -17,8 +17,8 @@ use neardup_pg::memory::check_interrupts;
 /// Number of features between two checks for interrupts.
 const CHECK_EVERY: usize = 4096;
 
-/// First two arguments of these functions: an array of features or of their hashes, and an optional
-/// array of weights.
+/// First two arguments of the functions in this file: an array of features or of their hashes, and
+/// an optional array of weights.
 struct Weighted<'a, T> {
     values: Array<'a, T>,
     weights: Option<Array<'a, f64>>,
@@ -60,12 +60,13 @@ impl<'a, T: ArrayElement<'a>> Weighted<'a, T> {
     }
 }
 
-/// Returns the simhash scheme that argument 2 names, or `None` if it is NULL.
+/// Returns the simhash scheme whose name is in argument 2, or `None` if the argument is NULL.
 fn scheme(call: &Call) -> Option<SimhashScheme> {
     (!call.is_null(2)).then(|| text_options::named(call, 2))
 }
 
-/// Converts a computed fingerprint to a Datum. Raises the error about an invalid weight.
+/// Converts a computed fingerprint to a Datum; `None` if there is no fingerprint. Raises an error
+/// if a weight was invalid.
 fn fingerprint<T: Fingerprint>(found: Result<Option<T>, WeightError>) -> Option<Datum> {
     match found {
         Ok(fingerprint) => fingerprint.map(Fingerprint::into_datum),

@@ -71,8 +71,9 @@ struct IndexedRows<'a, const N: usize> {
     rows: Vec<IndexedRow<N>>,
     /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// For an index on arrays: for each of `rows`, the sum over the elements under which it was
-    /// found. Compared with the sum in the row's key when the last permutation begins.
+    /// Sums for an index on arrays, one for each element of `rows`: the sum over the array elements
+    /// under which the row was found. When the last permutation begins, each sum is compared with
+    /// the sum in the row's key.
     sums: Option<Vec<u64>>,
     /// True if other sessions may write. Then the address of a row may be reused while the index is
     /// read, so only rows that are still visible must occur exactly once.
@@ -146,8 +147,9 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Increases the number of permutations of each row that was found under all its elements. Has
-    /// no effect unless the index is on arrays.
+    /// Compares each sum with the sum in the row's key. If they are equal, the row was found under
+    /// all its elements, so the number of its permutations is increased. Has no effect unless the
+    /// index is on arrays.
     fn compare_sums(&mut self) {
         for (row, sum) in self
             .rows
@@ -186,7 +188,8 @@ impl<const N: usize> IndexedRows<'_, N> {
     }
 }
 
-/// Checks the tree and, if `with_heap` is true, the rows. Returns the counts of the check.
+/// Checks the tree and, if `with_heap` is true, the rows of the table. Returns the numbers of rows,
+/// entries and pages that the check has read.
 fn check_index<const N: usize>(
     relations: &LockedIndex,
     with_heap: bool,

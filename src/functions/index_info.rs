@@ -1,5 +1,6 @@
 //! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and its
-//! largest bucket.
+//! largest bucket. A bucket is the set of entries of a permutation with equal leading bits. A
+//! search reads whole buckets.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
@@ -39,7 +40,7 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index in argument 0, and returns the columns chosen by `columns` as a record. Reads
+/// Measures the index in argument 0. Returns a record of the columns that `columns` chooses. Reads
 /// every page of the index. Other sessions may read and write rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -59,7 +60,8 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
 /// Value of a column of the result. `None` for NULL.
 type ColumnValue = Option<pg_sys::Datum>;
 
-/// Columns of the results of both functions, in the order in which the SQL script declares them.
+/// Result columns of `neardup_index_info` and `neardup_expert_index_statistics`. Each array has the
+/// columns in the order in which the SQL script declares them.
 struct Measured {
     /// Columns of `neardup_index_info`.
     info: [ColumnValue; 17],
@@ -67,9 +69,9 @@ struct Measured {
     statistics: [ColumnValue; 14],
 }
 
-/// Reads the index and computes the columns. If `with_bits` is false, columns that show bits of
-/// fingerprints are NULL. `after_reindex` returns a description of the layout that REINDEX would
-/// choose for a number of rows.
+/// Reads the index and computes the result columns of both SQL functions. If `with_bits` is false,
+/// columns that show bits of fingerprints are NULL. `after_reindex` returns a description of the
+/// layout that REINDEX would choose for a number of rows.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,

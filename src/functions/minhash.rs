@@ -26,8 +26,9 @@ thread_local! {
     static FAMILIES: RefCell<HashFamilyCache> = const { RefCell::new(HashFamilyCache::new()) };
 }
 
-/// Returns the hash family that the arguments `hashes`, `seed` and `scheme` describe. `first` is
-/// the position of `hashes`. Raises an error if one of them is out of range.
+/// Returns the hash family (the hash functions of a signature) that the arguments `hashes`, `seed`
+/// and `scheme` describe. `first` is the position of `hashes`. Raises an error if an argument is
+/// out of range.
 pub fn family_argument(call: &Call, first: usize) -> Rc<HashFamily> {
     let (hashes, seed) = (hashes(call.int4(first)), call.int8(first + 1));
     family(text_options::named(call, first + 2), hashes, seed as u64)
@@ -53,7 +54,7 @@ fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     })
 }
 
-/// Checks a number of values in a signature. Raises an error if it is out of range.
+/// Returns a number of values in a signature as `usize`. Raises an error if it is out of range.
 fn hashes(hashes: i32) -> usize {
     usize::try_from(hashes)
         .ok()

@@ -1,7 +1,9 @@
-//! SQL functions on passages, runs of tokens that texts share: `passages(body, length, options)`
-//! returns hashes of a text's passages, `passages_without` those without the features of a set,
-//! `passages_in_common(a, b)` compares two arrays of hashes, and `shared_passages(a, b, length,
-//! options)` lists the passages that two texts share.
+//! SQL functions on passages, which are runs of tokens that texts share.
+//!
+//! - `passages(body, length, options)` returns hashes of a text's passages.
+//! - `passages_without` does the same, but ignores the features of a set.
+//! - `passages_in_common(a, b)` counts the hashes that two arrays have in common.
+//! - `shared_passages(a, b, length, options)` lists the passages that two texts share.
 use neardup_sketch::common_features::FeatureSet;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::options::{NamedOption, Tokens};
@@ -67,7 +69,7 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     })
 }
 
-/// Returns the hashes of the passages of a text as a `bigint[]`, without those of the set
+/// Returns the hashes of the passages of a text as a `bigint[]`. Ignores the features in the set
 /// `without`.
 fn hashes(
     text: &str,

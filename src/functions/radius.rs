@@ -1,12 +1,13 @@
-//! `neardup_radius(function, similarity)`: radius of the fingerprints of a function that
-//! corresponds to a similarity.
+//! `neardup_radius(function, similarity)`: radius in bits that corresponds to a Jaccard similarity,
+//! for the fingerprints that `function` makes.
 use neardup_sketch::minhash_fingerprint;
 use pgrx::pg_sys::Datum;
 
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::fmgr::{Call, export};
 
-/// Functions whose fingerprints estimate a similarity, and the number of bits of a fingerprint.
+/// Functions whose fingerprints estimate a similarity, each with the number of bits of its
+/// fingerprints.
 const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
 
 /// `neardup_radius(function, similarity)`. Raises an error unless the similarity is from 0 to 1.
@@ -24,7 +25,7 @@ fn radius(call: &mut Call) -> Datum {
     Datum::from(minhash_fingerprint::radius(similarity, *bits))
 }
 
-/// Raises the error that the fingerprints of a function do not estimate a similarity.
+/// Raises the error that the fingerprints of `function` do not estimate a similarity.
 fn refuse(function: &[u8]) -> ! {
     let hint = match function {
         b"minhash" => "Search signatures by similarity: minhash_similarity(signature, q) >= 0.8.",

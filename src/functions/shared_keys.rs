@@ -1,10 +1,10 @@
 //! Shared keys in SQL, for equality joins in engines without the index: `neardup_keys` and
 //! `minhash_keys` return keys that near-duplicates have in common. `neardup_meet` and
-//! `minhash_meet` tell whether two values with a common key are near-duplicates.
+//! `minhash_meet` return whether two values with a common key are near-duplicates.
 //!
-//! [`neardup_blocktree::shared_keys`] computes the keys. All rows of a statement have the same
-//! parameters, so the values derived from them (masks of bits, or bands) are cached for the next
-//! call.
+//! [`neardup_blocktree::shared_keys`] computes the keys. A key maker has the values that are
+//! derived from the parameters (masks of bits, or bands). All rows of a statement have the same
+//! parameters, so the key maker is cached for the next call.
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread::LocalKey;
@@ -31,7 +31,8 @@ const MAX_CACHED: usize = 4;
 /// is first.
 pub(super) type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
-/// Returns the key maker for some parameters from the cache. Calls `make` if the cache lacks it.
+/// Returns the key maker for `parameters` from the cache. If the cache has none, makes it by `make`
+/// and stores it.
 #[inline]
 pub(super) fn cached<P: PartialEq + Copy, K>(
     slot: &'static LocalKey<ParameterCache<P, K>>,
@@ -54,7 +55,8 @@ pub(super) fn cached<P: PartialEq + Copy, K>(
     })
 }
 
-/// Radius in bits, and the number of blocks or `None` for the default.
+/// Parameters of keys of fingerprints: the radius in bits, and the number of blocks or `None` for
+/// the default.
 type BlockParameters = (i32, Option<i32>);
 
 /// Fingerprint type with `N` words of 64 bits.
@@ -156,8 +158,9 @@ fn text_keys(call: &mut Call) -> Datum {
     }
 }
 
-/// Returns the result false of `neardup_meet` if the two fingerprints are farther apart than the
-/// radius, as for most pairs of a join by keys. Otherwise returns `None`.
+/// Returns false, the result of `neardup_meet`, if the two fingerprints are farther apart than the
+/// radius. Otherwise returns `None`, and [`meet`] computes the result. Most pairs of a join by keys
+/// are far apart, so this check comes first.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
@@ -186,7 +189,8 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     Datum::from(met)
 }
 
-/// Raises the error that a key was made with other parameters. `is` describes the key.
+/// Raises the error that a key was made with other parameters. `is` completes the sentence "The key
+/// is ...".
 #[cold]
 fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with other parameters")
@@ -197,8 +201,9 @@ fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
         .raise()
 }
 
-/// Number of values of the signatures, bits of the minimum similarity (a float8), and the number of
-/// bands or `None` for the default.
+/// Parameters of keys of signatures: the number of values in a signature, the minimum similarity,
+/// and the number of bands or `None` for the default. The similarity is the bit pattern of a
+/// float8.
 type BandParameters = (usize, u64, Option<i32>);
 
 thread_local! {
@@ -256,9 +261,9 @@ fn signature_keys(call: &mut Call) -> Datum {
     bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
 }
 
-/// `minhash_meet(key, a, b, similarity [, bands])`: whether two signatures have the similarity and
-/// `key` is the first key that they share. NULL for signatures that cannot be compared, like all
-/// conditions on them.
+/// `minhash_meet(key, a, b, similarity [, bands])`: whether two signatures have at least the
+/// similarity and `key` is the first key that they share. NULL for signatures that cannot be
+/// compared.
 fn signatures_meet(call: &mut Call) -> Datum {
     let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
     let keys = band_keys(call, 3, a.values.len());

@@ -1,6 +1,6 @@
 //! SQL functions that compare the features of two texts: `containment` returns the share of the
 //! features of the first text that the second text has. `jaccard_similarity` returns the Jaccard
-//! similarity of both.
+//! similarity of their feature sets.
 use neardup_sketch::Sketcher;
 use pgrx::pg_sys::Datum;
 

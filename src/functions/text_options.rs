@@ -1,5 +1,5 @@
-//! Reads the text options, which are parameters of all SQL functions of a text: `tokens text,
-//! shingle int, [weight text,] html boolean, accents text, digits text`.
+//! Reads the text options, which are parameters of all SQL functions that turn a text into
+//! features: `tokens text, shingle int, [weight text,] html boolean, accents text, digits text`.
 //!
 //! Each call parses the options, because parsing a few names is faster than comparing them with the
 //! names of the last call.
@@ -70,14 +70,16 @@ pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     }
 }
 
-/// Reads the options at the positions of `tokens`, `shingle`, `html`, `accents` and `digits`.
+/// Reads the options. `positions` has the argument positions of `tokens`, `shingle`, `html`,
+/// `accents` and `digits`.
 fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = positions;
     let shingle = shingle_of(call.int4(shingle));
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
-/// Reads the options at the positions of `tokens`, `html`, `accents` and `digits`.
+/// Reads the options. `positions` has the argument positions of `tokens`, `html`, `accents` and
+/// `digits`.
 fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight) -> TextOptions {
     let [tokens, html, accents, digits] = positions;
     let (tokens, keywords) = loaded_tokens(call.bytes(tokens));
@@ -121,7 +123,8 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     }
 }
 
-/// Returns the value of an option that argument `n` names. Raises an error if the name is unknown.
+/// Returns the value of an option whose name is in argument `n`. Raises an error if the name is
+/// unknown.
 pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
     let name = call.bytes(n);
     T::from_name(name).unwrap_or_else(|error| refuse(&error, name))
@@ -142,8 +145,8 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     }
 }
 
-/// Returns a hint for callers who meant another overload: if the first argument is an array or a
-/// tsvector, the second argument is not `tokens`.
+/// Returns a hint if the caller may have meant another overload. The overloads for an array or a
+/// tsvector have another second argument than `tokens`.
 fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     if parameter != Tokens::PARAMETER {
         return None;
@@ -160,7 +163,7 @@ fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Checks a value of `shingle`. Raises an error if it is out of range.
+/// Returns the argument `shingle` as `usize`. Raises an error if it is out of range.
 fn shingle_of(shingle: i32) -> usize {
     if !SHINGLES.contains(&shingle) {
         UserError::invalid_parameter(format!("shingle {shingle} is out of range"))

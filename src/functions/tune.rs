@@ -24,8 +24,8 @@ fn of_float8(value: f64) -> Datum {
     Datum::from(value.to_bits())
 }
 
-/// Returns the argument `name` if it is above 0 and at most 1. Otherwise, and for NaN, raises an
-/// error.
+/// Returns `value` if it is above 0 and at most 1. Otherwise, and for NaN, raises an error. `name`
+/// is the name of the argument with this value.
 fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
@@ -36,7 +36,7 @@ fn share(name: &str, value: f64) -> f64 {
     value
 }
 
-/// Returns the argument `rows_expected` as a number. Raises an error if it is below 1.
+/// Returns the argument `rows_expected` as `f64`. Raises an error if it is below 1.
 fn rows_expected(value: i64) -> f64 {
     if value < 1 {
         UserError::invalid_parameter(format!("rows_expected {value} is out of range"))
@@ -107,7 +107,8 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// Recall that the warning about a useless index suggests, if the caller asked for a higher one.
+/// Recall (share of pairs found) that [`warn_of_whole_table`] suggests instead of a higher recall
+/// that the caller asked for.
 const LOWER_RECALL: f64 = 0.9;
 
 /// Warns if the searches of the recommended index would compare more than half of the table's rows.
@@ -202,7 +203,7 @@ struct Expected {
     permutations: usize,
     /// Minimum number of leading bits by which a search finds its range of a permutation.
     leading_bits: u32,
-    /// Number of index entries that a search reads.
+    /// Expected number of index entries that a search reads.
     candidates: f64,
     /// Number of bytes of the index for each row.
     bytes: f64,
@@ -213,8 +214,8 @@ struct Expected {
     default_cost: f64,
 }
 
-/// Returns the properties of an index for this radius and number of rows, and the costs of a search
-/// with `search_radius`.
+/// Returns the expected properties of an index for this radius and number of rows, including the
+/// costs of a search with `search_radius`.
 fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expected {
     let layout = |radius| best_layout::<N>(false, radius, rows);
     // A search with a negative radius finds no rows and has no plan.

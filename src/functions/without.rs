@@ -1,5 +1,6 @@
-//! Fingerprints and signatures of a text without the features of a set, such as those of a site's
-//! frame: `minhash64_without(body, without, options)` and so on.
+//! Fingerprints and signatures of a text without the features of a set: `minhash64_without(body,
+//! without, options)` and so on. Such a set has, for example, the features that all pages of a site
+//! share.
 use std::rc::Rc;
 
 use neardup_sketch::common_features::FeatureSet;
@@ -16,7 +17,7 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
 /// Returns the set of features in the argument `without`, or `None` if it is NULL. Raises an error
-/// unless the set was made with these options.
+/// unless the set was made with the same options as `options`.
 pub fn fitting_set(call: &Call, options: &TextOptions) -> Option<Rc<FeatureSet>> {
     if call.is_null(WITHOUT) {
         return None;

@@ -18,19 +18,20 @@ use neardup_pg::catalog_changes::on_change;
 pub struct Catalog {
     /// Type OID of the domain `hamming`, which `<~>` returns.
     pub hamming: Oid,
-    /// Function `_neardup_radius(bigint)`, which limits a radius to int4.
+    /// Function `_neardup_radius(bigint)`, which clamps a radius to the range of int4.
     pub radius: Oid,
     /// Function `_neardup_radius_below(bigint)`, which returns the largest integer radius below a
     /// number.
     pub radius_below: Oid,
-    /// Functions `_neardup_floor_radius`, `_neardup_floor_radius_below` and `_neardup_whole_radius`
-    /// of a float8, which round it to a radius.
+    /// The three functions that round a float8 to a radius: `_neardup_floor_radius`,
+    /// `_neardup_floor_radius_below` and `_neardup_whole_radius`.
     pub float_radii: [Oid; 3],
-    /// Functions `_neardup_floor_radius`, `_neardup_floor_radius_below` and `_neardup_whole_radius`
-    /// of a numeric.
+    /// The three functions that round a numeric to a radius. They have the same names and the same
+    /// order as those in `float_radii`.
     pub numeric_radii: [Oid; 3],
-    /// Functions `_neardup_similarity_radius(float8, int4)` and `_neardup_similarity_radius_above`,
-    /// which convert a similarity to a radius for a width in bits.
+    /// The two functions that convert a similarity to a radius: `_neardup_similarity_radius` and
+    /// `_neardup_similarity_radius_above`. Their arguments are the similarity (float8) and the
+    /// width of the fingerprints in bits (int4).
     pub similarity_radii: [Oid; 2],
     /// Function `_neardup_inverse(int4, float8, int4, float8)`, which inverts arithmetic on float8.
     pub inverse: Oid,
@@ -45,11 +46,12 @@ pub struct SearchedType {
     pub metric: Metric,
     /// Type OID of the values, such as `fingerprint`.
     pub value: Oid,
-    /// Type OID of the balls of these values, such as `fingerprint_ball`.
+    /// Type OID of the balls, such as `fingerprint_ball`. A ball consists of a centre and a radius,
+    /// and contains all values within the radius of the centre.
     pub ball: Oid,
     /// Distance operator of two values: `<#>`, which returns int4, or `<%>` for signatures.
     pub distance_operator: Oid,
-    /// Operator `<#|>`, the distance by which an index can order with NULL first; `None` for
+    /// Operator `<#|>`, a distance by which an index can return rows with NULL first; `None` for
     /// signatures.
     pub nulls_first_operator: Option<Oid>,
     /// Operator `value <@ ball`, which indexes support.
@@ -62,11 +64,11 @@ pub struct SearchedType {
     pub similarity_functions: Vec<Oid>,
     /// Function `_neardup_at_distance(value, value, int4)`; `None` for signatures.
     pub at_distance_function: Option<Oid>,
-    /// Function `_neardup_ball(signature, float8, int4)`, which makes a ball for any kind of bound;
-    /// `None` for fingerprints.
+    /// Function `_neardup_ball(signature, float8, int4)`, which makes a ball from a bound (float8)
+    /// and its kind (int4), such as "similarity at least"; `None` for fingerprints.
     pub bound_function: Option<Oid>,
-    /// Function `_neardup_approximate(ball)`, which allows approximate searches; `None` for
-    /// fingerprints.
+    /// Function `_neardup_approximate(ball)`, which returns the ball with permission for
+    /// approximate searches; `None` for fingerprints.
     pub approximate_function: Option<Oid>,
 }
 
@@ -115,20 +117,22 @@ thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the OIDs from the schema of `function`, a function of the extension. `None` if objects
-/// are missing, as while the extension's own script runs; then nothing is rewritten.
+/// Returns the OIDs of the extension's objects. Looks them up in the schema of `function`, which is
+/// a function of the extension. `None` if objects are missing, as while CREATE EXTENSION runs the
+/// extension's script. Then the planner support rewrites nothing.
 pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     watch();
     of_schema(schema_of_function(function))
 }
 
-/// Returns the OIDs for the schema that this backend used last. Repeats the lookup if the catalogue
-/// has changed since. `None` if this backend has not looked up any.
+/// Returns the OIDs from the schema that this backend used last. Repeats the lookup if the
+/// catalogue has changed since. `None` if this backend has not looked up any OIDs.
 pub fn current() -> Option<Rc<Catalog>> {
     of_schema(KNOWN.with_borrow(|known| known.as_ref().map(|(schema, _)| *schema))?)
 }
 
-/// Returns the OIDs from a schema, from the cache if it is current.
+/// Returns the OIDs of the objects in `schema`. Uses the cache if it is current, and otherwise
+/// looks them up.
 fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
     if STALE.take() {
         KNOWN.set(None);
@@ -211,7 +215,7 @@ impl SearchedType {
         let ball = find(schema, names.ball, Named::Type)?;
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let is_jaccard = names.metric.is_jaccard();
-        // `bound` has the types of the arguments behind the two values in a call of
+        // `bound` has the types of the arguments that follow the two values in a call of
         // `_neardup_within`.
         let (distance, bound) = match is_jaccard {
             true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
@@ -249,7 +253,8 @@ impl SearchedType {
     }
 }
 
-/// Registers for changes of functions and operators in the catalogue, once for each backend.
+/// Registers a callback that marks the cached OIDs as stale when a function or an operator in the
+/// catalogue changes. Does this once for each backend.
 fn watch() {
     if !WATCHING.replace(true) {
         for cache in [SysCacheIdentifier::PROCOID, SysCacheIdentifier::OPEROID] {

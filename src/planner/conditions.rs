@@ -5,8 +5,8 @@
 //! numeric. For (domain over float8, numeric) the parser chooses the server's own operator on two
 //! float8, which has no support function of this extension. The extension cannot declare its own
 //! operator for these types: integers also convert to the domain, so `1 <= 2.5` would be ambiguous
-//! in every query of the database. An untyped parameter gets the type of the operator's operand.
-//! That must be float8, which every driver can send, not the domain.
+//! in every query of the database. Also, an untyped parameter gets the type of the operator's
+//! operand. This type must be float8, which every driver can send, not the domain.
 //!
 //! The same applies to `(fp <~> q)::int <= 3`, and to a `hamming` compared with an untyped
 //! parameter, which must become an integer.
@@ -27,8 +27,8 @@ pub fn install() {
     planned_conditions::install(rewrite_conditions);
 }
 
-/// Rewrites a relation's comparisons of distances and similarities to balls, and ORDER BY a
-/// similarity to ORDER BY a distance.
+/// Rewrites a relation's comparisons of distances and similarities to conditions with balls, such
+/// as `fp <@ ball(q, r)`. Rewrites ORDER BY a similarity to ORDER BY a distance.
 fn rewrite_conditions(relation: &PlannedRelation) {
     // If this backend has not used the extension's operators, there is nothing to rewrite.
     let Some(catalog) = catalog::current() else {

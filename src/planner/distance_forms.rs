@@ -35,8 +35,8 @@ struct DistanceSide<'c, 'a> {
 }
 
 /// Rewrites a simplified condition on a Hamming distance to a form that indexes support; `None` if
-/// it is not one of this file's table. `truth_only` is true if NULL and false have the same effect
-/// where the condition stands.
+/// the table at the top of this file has no such condition. `truth_only` is true if NULL and false
+/// have the same effect at the position of the condition in the query.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -63,7 +63,8 @@ pub fn rewritten<'a>(
     }
 }
 
-/// Reads an expression as one side of a comparison; `None` if it is not a form of a distance.
+/// Parses one side of a comparison. `None` if the expression is not a Hamming distance, alone or
+/// with a constant offset or COALESCE.
 fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<DistanceSide<'c, 'a>> {
     let expression = without_casts(expression);
     let plain = |distance| DistanceSide {
@@ -110,7 +111,8 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<DistanceSi
     })
 }
 
-/// Removes casts of an integer to a wider numeric type, which keep its value.
+/// Returns the argument of a cast from an integer to a wider numeric type, because the cast keeps
+/// the value. Returns any other expression without type relabelling (RelabelType).
 fn without_casts(expression: Expr) -> Expr {
     let expression = expression.strip_relabel();
     let ExprKind::Call(function, arguments) = expression.kind() else {
@@ -126,7 +128,8 @@ fn without_casts(expression: Expr) -> Expr {
     }
 }
 
-/// Rewrites `side comparison number` to a form that indexes support; `None` if that is impossible.
+/// Rewrites the condition `side comparison number` to a form that indexes support; `None` if that
+/// is impossible.
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -158,8 +161,8 @@ fn compared<'a>(
     rewrite(catalog, planner, &side.distance, comparison, number)
 }
 
-/// Rewrites `distance = ANY (list)`. The consecutive numbers 0, 1, 2, ... of the list become one
-/// ball, and each other number becomes an equality.
+/// Rewrites `distance = ANY (list)` to conditions joined by OR. If the list has consecutive numbers
+/// from 0 to `n`, they become one condition `distance <= n`. Each other number becomes an equality.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

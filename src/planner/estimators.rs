@@ -22,26 +22,26 @@ use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 /// matches.
 const UNKNOWN: f64 = 0.005;
 
-/// Condition that two values `a` and `b` have a distance in a range, written with any of these
-/// operators or functions.
+/// Condition that two values `a` and `b` have a distance in a range. It is written with one of the
+/// operators and functions listed at the top of this file.
 struct NearClause<'c, 'a> {
     /// Type of both values.
     searched: &'c SearchedType,
     /// The planner's request about the condition.
     condition: Condition<'a>,
-    /// First value; in a condition with a ball, the value that is searched in the ball.
+    /// First value. In a condition with a ball, it is the value that must be in the ball.
     a: Expr<'a>,
-    /// Second value, or the centre of the ball; `None` if the expression of the ball does not show
-    /// its centre.
+    /// Second value. In a condition with a ball, it is the centre of the ball, or `None` if the
+    /// ball's expression does not show its centre.
     b: Option<Expr<'a>>,
     /// Range of distances that the condition admits.
     distances: Distances,
 }
 
 impl<'c, 'a> NearClause<'c, 'a> {
-    /// Reads a condition `left operator right`. `None` if the operands are not two values, or a
-    /// value and a ball, of a type that is searched by distance. `radius_of_values` returns the
-    /// radius that the operator has between two values.
+    /// Parses a condition `left operator right`. The operands must be two values, or a value and a
+    /// ball, of a type that is searched by distance; otherwise returns `None`. If both are values,
+    /// as for `~=`, `radius_of_values` returns the maximum distance that the operator admits.
     fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
@@ -49,8 +49,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
     ) -> Option<Self> {
         let [left, right] = condition.operands.elements()?;
         let (left_type, right_type) = (left.base_type(), right.base_type());
-        // A user may declare this estimator for operators on other types, whose values must not be
-        // decoded as values of these types.
+        // A user may declare this estimator for operators on other types. Their values must not be
+        // decoded as fingerprints, signatures or balls.
         let (searched, a, ball) = if let Some(searched) = catalog.by_ball(right_type) {
             (searched, left, right)
         } else if let Some(searched) = catalog.by_ball(left_type) {
@@ -78,8 +78,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
         })
     }
 
-    /// Returns the estimated share of rows, or of pairs in a join; `None` without a column to
-    /// compare.
+    /// Returns the estimated share of rows, or of row pairs in a join, that fulfil the condition.
+    /// `None` if neither value is a column.
     fn estimate(&self) -> Option<f64> {
         let (searched, distances) = (self.searched, self.distances);
         let metric = searched.metric;
@@ -122,22 +122,25 @@ impl<'c, 'a> NearClause<'c, 'a> {
             })
     }
 
-    /// Reads the statistics of a column, as far as the user may see the values through the
-    /// condition's function.
+    /// Returns the statistics of a column. They have no values if the user may not see the values
+    /// through the condition's function.
     fn read(&self, statistics: &Statistics) -> Column {
         Column::read(self.searched, statistics, self.condition.function)
     }
 }
 
 impl SearchedType {
-    /// Returns the radius if the planner knows it, otherwise the usual radius of near-duplicates.
+    /// Returns the radius for an estimate: `known` if the planner knows the radius, and otherwise
+    /// the usual radius of near-duplicates. The unit is bits, or the share of positions for
+    /// signatures.
     fn estimated_radius(&self, known: Option<BallRadius>) -> f64 {
         known.map_or(usual_radius(self.metric), BallRadius::distance)
     }
 }
 
 /// Answers an estimator call for an operator: the share of rows or pairs that fulfil the condition.
-/// `radius_of_values` returns the radius that the operator has between two values.
+/// If both operands are values, `radius_of_values` returns the maximum distance that the operator
+/// admits.
 fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;
@@ -153,7 +156,8 @@ fn near_estimate(call: &mut Call) -> Datum {
 }
 
 /// Restriction estimator of `=` on signatures: the estimated share of rows at distance 0. Unlike
-/// the server's `eqsel`, it also uses the statistics of shortened long signatures.
+/// the server's `eqsel`, it also uses the statistics of long signatures, which ANALYZE stores in
+/// shortened form.
 fn equality_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, |_| 0.0)
 }

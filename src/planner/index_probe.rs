@@ -1,8 +1,8 @@
 //! Index searches while a semi-join is being planned, for values that many of its outer rows have.
 //!
-//! Statistics do not show whether a common value of one side of a semi-join has a match on the
-//! other side, which decides about all rows with this value. One index search does. The access
-//! method makes the search and installs it here, because this folder must not import it.
+//! All rows with a common value either have a match on the other side of a semi-join, or have none.
+//! Statistics do not show which is the case, but one index search does. The access method installs
+//! its search function here, because this folder must not import the access method.
 use core::cell::Cell;
 
 use pgrx::pg_sys::Oid;

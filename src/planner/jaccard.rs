@@ -48,8 +48,8 @@ use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
 use neardup_pg::value::Value;
 
-/// Estimated Jaccard distance `left <%> right`, or call of a function of two values that returns an
-/// estimated similarity, in a comparison.
+/// Estimate in a condition or in ORDER BY. It is the Jaccard distance `left <%> right`, or a call
+/// of a similarity function, such as `minhash_similarity(left, right)`.
 pub struct JaccardEstimate<'c, 'a> {
     /// Type of the two values.
     pub searched: &'c SearchedType,
@@ -81,10 +81,10 @@ fn estimate_support(call: &mut Call) -> Datum {
     UNHANDLED
 }
 
-/// Rewrites a simplified condition on an estimated distance or similarity to the form in this
-/// file's table. `None` if the table has no such condition.
+/// Rewrites a simplified condition on an estimated distance or similarity to a form that indexes
+/// support. `None` if the table at the top of this file has no such condition.
 ///
-/// Raises an error if a similarity must reach a constant above 1, because no similarity does.
+/// Raises an error if the condition requires a similarity above 1, because it can never be true.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -129,7 +129,8 @@ pub struct EstimateSide<'c, 'a> {
 }
 
 impl<'c, 'a> EstimateSide<'c, 'a> {
-    /// Reads an expression as a monotone function of an estimate; `None` if it is not one.
+    /// Parses an expression that is a monotone function of an estimate; `None` for other
+    /// expressions.
     pub fn read(catalog: &'c Catalog, expression: Expr<'a>) -> Option<Self> {
         let leaf = |expression| estimate_below(catalog, expression);
         let (estimate, function) = Monotone::read(expression, leaf)?;
@@ -150,8 +151,8 @@ struct ComparedEstimate<'c, 'a> {
 }
 
 impl<'a> ComparedEstimate<'_, 'a> {
-    /// Rewrites the comparison to balls. `comparison` is the comparison as if the bound were on the
-    /// right.
+    /// Rewrites the comparison to conditions with balls; `None` if that is impossible. `comparison`
+    /// is the operator that the comparison has with the bound on the right.
     fn rewritten(
         &self,
         catalog: &Catalog,
@@ -201,8 +202,9 @@ impl<'a> ComparedEstimate<'_, 'a> {
         }
     }
 
-    /// Returns the operators `>=` and `<=` of the equality's btree family, for the estimate
-    /// compared with the bound. They are commuted if the bound is on the left.
+    /// Returns two operators of the equality's btree family, for the lower and the upper bound that
+    /// replace the equality. They are `>=` and `<=` if the estimate is on the left, and `<=` and
+    /// `>=` if it is on the right.
     fn bounds_of_equality(&self) -> Option<[Oid; 2]> {
         let [left, right] = self.operands.map(Expr::base_type);
         let family = btree_family(left);
@@ -218,7 +220,7 @@ impl<'a> ComparedEstimate<'_, 'a> {
     }
 }
 
-/// Rewrites `side = ANY (list)` to one equality for each element of the list.
+/// Rewrites `side = ANY (list)` to one equality for each element of the list, joined by OR.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -259,8 +261,8 @@ fn one_of<'a>(
     Some(planner.or(*first, others))
 }
 
-/// Raises an error if a similarity must reach a constant above 1, such as a percentage.
-/// `comparison` has the similarity on the left.
+/// Raises an error if the comparison requires a similarity above 1, as with a percentage as the
+/// bound. `comparison` has the similarity on the left.
 fn reject_percent(comparison: Comparison, bound: Expr) {
     let reaches = matches!(
         comparison,
@@ -284,8 +286,8 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
     .raise()
 }
 
-/// Returns the estimated distance or similarity inside relabellings of its type; `None` for other
-/// expressions.
+/// Parses an expression that is an estimated distance or similarity; `None` for other expressions.
+/// Ignores type relabelling (RelabelType) around the estimate.
 fn estimate_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
@@ -313,7 +315,7 @@ fn estimate_below<'c, 'a>(
     })
 }
 
-/// Rewrites `estimate comparison bound` to balls; `None` if that is impossible.
+/// Rewrites `estimate comparison bound` to conditions with balls; `None` if that is impossible.
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -346,8 +348,9 @@ fn rewrite<'a>(
     })
 }
 
-/// Rewrites `estimate = bound` to a lower and an upper bound of the estimate, or for fingerprints
-/// to `_neardup_at_distance`.
+/// Rewrites `estimate = bound` to a lower and an upper bound of the estimate; `None` if that is
+/// impossible. For fingerprints and a constant bound, the result is a call of
+/// `_neardup_at_distance`.
 fn equal<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -372,7 +375,8 @@ fn equal<'a>(
     {
         let radius = minhash_fingerprint::radius(number, bits);
         let above = minhash_fingerprint::radius_above(number, bits);
-        // Similarity 0 stands for many distances, each other similarity for one or none.
+        // Similarity 0 is the estimate for many distances. Each other similarity belongs to one
+        // distance or none.
         if radius - above > 1 {
             return None;
         }
@@ -386,7 +390,8 @@ fn equal<'a>(
         .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
 }
 
-/// Makes the condition that the two values of the estimate are within a bound of this kind.
+/// Returns the condition that the two values of the estimate are within `bound`. `kind` is the kind
+/// of the bound, such as "similarity at least".
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -401,8 +406,8 @@ fn within_bound<'a>(
     Some(within(planner, estimate.searched, estimate.values, &bound))
 }
 
-/// Converts a bound of the similarity of fingerprints of `bits` bits to a radius of type int4.
-/// `None` for bounds of a distance.
+/// Converts a similarity bound for fingerprints of `bits` bits to a radius, as an expression of
+/// type int4. `None` if the bound is one of a distance.
 fn radius<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -15,14 +15,15 @@ use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::planner::Planner;
 use neardup_pg::value::Value;
 
-/// Maximum number of steps of a function that is converted.
+/// Maximum number of steps of a function whose bounds are converted. Functions with more steps are
+/// not rewritten.
 const MAX_STEPS: usize = 4;
-/// Largest absolute value of a step's constant, and reciprocal of the smallest factor or divisor.
-/// So no step on an estimate exceeds the range of int4 or float4, where the server would raise an
-/// error.
+/// Largest absolute value of a step's constant. The constant of a multiplication or division is
+/// also at least the reciprocal of this number. So the result of a step on an estimate stays in the
+/// range of int4 and float4. Outside, the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Positive number below every estimate that is not 0. Bisection does not evaluate numbers closer
-/// to 0, for which the server's arithmetic could raise an error that the query would not raise.
+/// Positive number below every estimate except 0. Bisection evaluates no number between 0 and this
+/// one, because the server's arithmetic could raise an error for it that the query would not raise.
 const SMALLEST: f64 = 1e-9;
 
 /// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or
@@ -53,7 +54,7 @@ pub struct Monotone<'a> {
     steps: Vec<Step<'a>>,
 }
 
-/// Estimates for which a comparison of a monotone function with a bound holds.
+/// Set of estimates for which a comparison of a monotone function with a bound holds.
 pub enum Admitted<'a> {
     /// Estimates up to this float8 expression.
     AtMost(Expr<'a>),
@@ -62,9 +63,9 @@ pub enum Admitted<'a> {
 }
 
 impl<'a> Monotone<'a> {
-    /// Reads an expression as a monotone function of an inner expression that `leaf` recognizes.
-    /// Returns the result of `leaf` and the function. `None` if `leaf` recognizes no inner
-    /// expression, or the function may not be monotone.
+    /// Parses an expression that is a monotone function of an inner expression. `leaf` recognizes
+    /// the inner expression. Returns the result of `leaf`, and the function. `None` if `leaf`
+    /// recognizes no inner expression, or the function may not be monotone.
     pub fn read<T>(
         mut expression: Expr<'a>,
         leaf: impl Fn(Expr<'a>) -> Option<T>,
@@ -118,8 +119,9 @@ impl<'a> Monotone<'a> {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns whether the comparison `holds` is not true for a NULL estimate, with each constant
-    /// by which a COALESCE replaces it. `holds` returns the comparison for a value of the function.
+    /// Returns whether the comparison is false or NULL for a NULL estimate. Checks the constant of
+    /// each COALESCE in the function, which replaces the NULL. `holds` makes the comparison
+    /// expression from a value of the function.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -133,7 +135,8 @@ impl<'a> Monotone<'a> {
     }
 
     /// Returns the estimates for which `function comparison bound` holds; `None` if the bound
-    /// cannot be converted. `holds` returns the server's comparison for a value of the function.
+    /// cannot be converted. `holds` makes the server's comparison expression from a value of the
+    /// function.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -146,8 +149,8 @@ impl<'a> Monotone<'a> {
             .or_else(|| bound.is_constant().then(|| self.bisected(planner, holds))?)
     }
 
-    /// Converts the bound by inverting the steps from the outermost to the innermost. `None` if a
-    /// step is not arithmetic on float8.
+    /// Converts the bound of the function to a bound of the estimate, by inverting the steps from
+    /// the outermost to the innermost. `None` if a step is not arithmetic on float8.
     fn inverted(
         &self,
         catalog: &Catalog,
@@ -190,8 +193,8 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Finds the estimates from 0 to 1 for which `holds` is true, by bisection. The server
-    /// evaluates the comparison.
+    /// Finds the estimates from 0 to 1 for which the comparison is true, by bisection. `holds`
+    /// makes the comparison expression from a value of the function, and the server evaluates it.
     fn bisected(
         &self,
         planner: Planner<'a>,
@@ -221,8 +224,8 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// Makes the expression that applies the steps from step `first` on to a value that is not
-    /// NULL.
+    /// Returns the expression that applies step number `first` and all later steps to `value`,
+    /// which must not be NULL.
     fn applied(&self, planner: Planner<'a>, first: usize, value: Expr<'a>) -> Expr<'a> {
         self.steps[first..].iter().fold(value, |value, step| {
             let mut arguments = step.arguments.clone();
@@ -243,7 +246,8 @@ impl<'a> Monotone<'a> {
 }
 
 impl<'a> Step<'a> {
-    /// Reads the outermost step of an expression; `None` if it is not a known step.
+    /// Returns the outermost operation of an expression as a step; `None` if it is not a known kind
+    /// of step.
     fn read(expression: Expr<'a>) -> Option<Self> {
         match expression.kind() {
             ExprKind::Coalesce(list) => {
@@ -274,8 +278,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Reads an operator with OID `oid` as a step; `function` is the OID of its function. `None` if
-    /// it is not monotone arithmetic with a constant.
+    /// Returns the step that applies the operator with OID `oid`. `function` is the OID of the
+    /// operator's function. `None` if the operator is not monotone arithmetic with a constant.
     fn from_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
         use pg_sys as pg;
         let negates = matches!(function, pg::F_FLOAT8UM | pg::F_NUMERIC_UMINUS);

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `ORDER BY fingerprint_similarity(fp, q) DESC NULLS LAST` | `ORDER BY fp <#> q` |
 //! | `ORDER BY fingerprint_similarity(fp, q) DESC` | `ORDER BY fp <#|> q` |
-//! | the same of `1 - s` without DESC, `100 * s`, `round(s::numeric, 2)` | the same |
+//! | the same by `1 - s` without DESC, by `100 * s`, or by `round(s::numeric, 2)` | the same |
+//!
+//! In the last row, `s` is the similarity.
 //!
 //! DESC puts NULL first by default, and `<#|>` returns -1 for NULL. Rows with equal similarity may
 //! be in any order, so ordering by distance is correct. A second ORDER BY item would order such
@@ -16,8 +18,8 @@ use neardup_pg::expr::Expr;
 use neardup_pg::planned_order::Order;
 use neardup_pg::planner::Planner;
 
-/// Returns the distance whose ascending order is a correct result of `order`; `None` if there is no
-/// such distance.
+/// Returns the distance expression by which an ascending sort gives the order that `order`
+/// requires; `None` if there is no such distance.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -1,4 +1,5 @@
-//! Balls in expressions, as far as the planner knows them. The radius is often known even if the
+//! Reads what the planner knows of a ball in an expression: its centre and its radius. A ball
+//! contains all values within the radius of the centre. The radius is often known even if the
 //! centre is not.
 use pgrx::pg_sys::Oid;
 
@@ -32,7 +33,8 @@ impl BallRadius {
 pub enum SignatureRadius {
     /// Maximum number of mismatches, and number of positions, of a constant ball.
     Mismatches(i32, usize),
-    /// Kind and value of a bound, if the centre is unknown, such as a column of another table.
+    /// Kind and value of a bound. Used if the centre is unknown, such as a column of another table,
+    /// so the number of positions is unknown too.
     Bound(Bound, f64),
 }
 
@@ -60,7 +62,8 @@ impl SignatureRadius {
     }
 }
 
-/// What the planner knows of a ball: a constant, or a call of a function that makes balls.
+/// What the planner knows of the ball that an expression computes. The expression may be a
+/// constant, or a call of a function that makes balls.
 #[derive(Default)]
 pub struct PlannedBall<'a> {
     /// Centre of the ball; `None` if the expression does not show it.
@@ -72,15 +75,17 @@ pub struct PlannedBall<'a> {
 }
 
 impl<'a> PlannedBall<'a> {
-    /// Reads `ball`, an operand of `operator`. `None` if the operator does not belong to the
-    /// extension or the operand's type is not a ball type.
+    /// Returns what the planner knows of the ball that `ball`, an operand of `operator`, computes.
+    /// `None` if the operator does not belong to the extension, or the operand's type is not a ball
+    /// type.
     pub fn from_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
         let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
         let searched = catalog.by_ball(ball.base_type())?;
         Some(Self::read(searched, planner, ball))
     }
 
-    /// Reads an expression of `searched`'s ball type.
+    /// Returns what the planner knows of the ball that the expression `ball` computes. The
+    /// expression has the ball type of `searched`.
     pub fn read(searched: &SearchedType, planner: Planner<'a>, mut ball: Expr<'a>) -> Self {
         let known = planner.estimated(ball).value();
         if let Some(ball) = known.and_then(|known| searched.ball(known)) {
@@ -112,8 +117,8 @@ impl<'a> PlannedBall<'a> {
 }
 
 impl SearchedType {
-    /// Returns the radius that a bound states; `None` if it is not known before the query runs.
-    /// `bound` has the arguments behind the centre in a call of a ball function, or behind both
+    /// Returns the radius that a bound describes; `None` if it is not known before the query runs.
+    /// `bound` has the arguments that follow the centre in a call of a ball function, or the two
     /// values in a call of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
@@ -130,8 +135,9 @@ impl SearchedType {
     }
 }
 
-/// Returns the kind of bound from the constant argument that encodes it in a call of
-/// `_neardup_within`; `None` if it is not such a constant.
+/// Decodes the kind of a bound, such as "similarity at least", from an argument of
+/// `_neardup_within` or `_neardup_ball`. `None` if the argument is not a constant, or no kind has
+/// its number.
 pub fn bound_kind(expression: Expr) -> Option<Bound> {
     Bound::from_code(expression.integer()? as i32)
 }

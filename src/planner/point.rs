@@ -33,7 +33,7 @@ pub struct OwnedSignature {
 }
 
 impl OwnedSignature {
-    /// Borrows the signature.
+    /// Returns the signature with borrowed values.
     pub fn get(&self) -> Signature<'_> {
         Signature {
             scheme: self.scheme,

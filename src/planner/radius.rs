@@ -49,8 +49,9 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }))
 }
 
-/// Converts the number in a comparison with a distance of `bits` bits to a radius, as an expression
-/// of type int4. `None` if the extension has no comparison of a distance with the number's type.
+/// Converts the number with which a distance is compared to a radius, as an expression of type
+/// int4. `bits` is the width of the fingerprints. `None` if the extension has no comparison of a
+/// distance with the number's type.
 pub fn expression<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -106,9 +107,9 @@ pub fn expression<'a>(
     })
 }
 
-/// Makes the server's own comparison of two integers, which indexes, joins and statistics support.
-/// Replaces a floating-point constant by an integer that gives the same result. `None` if an
-/// operand is another floating-point number, or a constant without such an integer.
+/// Returns a comparison of two integers by the server's own operator, which indexes, joins and
+/// statistics support. Replaces a floating-point constant by an integer that gives the same result.
+/// `None` if no integer does, or an operand is any other expression that is not an integer.
 pub fn integer_comparison<'a>(
     planner: Planner<'a>,
     comparison: Comparison,

@@ -46,15 +46,15 @@ pub struct Distance<'c, 'a> {
 }
 
 impl<'a> Distance<'_, 'a> {
-    /// Makes the condition that the distance is exactly `number`.
+    /// Returns the condition that the distance is exactly `number`.
     pub fn equals(&self, planner: Planner<'a>, number: Expr<'a>) -> Expr<'a> {
         let [left, right] = self.values;
         planner.call(self.at_distance_function, &[left, right, number])
     }
 }
 
-/// Runs a support function that simplifies calls with two arguments. `rewrite` returns the
-/// replacement of a call, or `None` to keep the call.
+/// Answers the request of the planner to simplify a call with two arguments. `rewrite` returns the
+/// replacement of the call, or `None` to keep the call.
 fn simplify(
     call: &Call,
     rewrite: impl for<'a> FnOnce(&Catalog, Planner<'a>, [Expr<'a>; 2]) -> Option<Expr<'a>>,
@@ -92,8 +92,8 @@ fn support(call: &mut Call, comparison: Comparison) -> Datum {
     })
 }
 
-/// Returns the call of `<#>` inside the type relabelling that `distance_support` has added; `None`
-/// for other expressions.
+/// Parses an expression that is a call of `<#>`; `None` for other expressions. Ignores the type
+/// relabelling that `distance_support` adds around the call.
 pub fn distance_below<'c, 'a>(
     catalog: &'c Catalog,
     expression: Expr<'a>,
@@ -115,8 +115,8 @@ pub fn distance_below<'c, 'a>(
     })
 }
 
-/// Rewrites `distance comparison number` to balls; `None` if the type of `number` has no such
-/// comparison.
+/// Rewrites `distance comparison number` to a condition with a ball, or to an equality; `None` if
+/// the type of `number` has no such comparison.
 pub fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

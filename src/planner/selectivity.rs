@@ -19,12 +19,12 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum number of matches that a sample would show if every value had one. If a sample would
-/// show fewer, it is too small for an estimate.
+/// Minimum number of matches that a sample would be expected to show if every value had a match. A
+/// sample below this minimum is too small for an estimate.
 const EVIDENCE: f64 = 8.0;
 
-/// Minimum share of the outer rows that a common value must have, so that planning a semi-join
-/// searches an index for it.
+/// Minimum share of the outer rows of a semi-join that must have the same value before the planner
+/// searches an index for this value.
 const SEARCHED_SHARE: f64 = 0.01;
 
 /// Range of distances that a condition admits. The unit is bits for fingerprints, and the share of
@@ -48,7 +48,7 @@ impl Distances {
         self.from <= 0.0
     }
 
-    /// Returns all distances up to `radius`.
+    /// Returns the range of all distances up to `radius`.
     pub fn up_to(radius: f64) -> Self {
         Distances {
             from: 0.0,
@@ -122,14 +122,14 @@ fn sample_size(metric: Metric) -> usize {
     }
 }
 
-/// Maximum number of values that each sample value is compared with if the estimate depends on
-/// finding a match. It takes about 400 microseconds. Samples reach this size only with a raised
-/// statistics target.
+/// Maximum number of values with which each sample value is compared if the estimate depends on
+/// finding a match. All comparisons together take about 400 microseconds. Samples reach this size
+/// only with a raised statistics target.
 fn max_compared(metric: Metric) -> usize {
     10 * sample_size(metric)
 }
 
-/// Panics: types without distances (arrays) have no estimates here.
+/// Panics, because this file has no estimates for types without distances (arrays).
 fn no_distances() -> ! {
     unreachable!("the catalogue has no array type")
 }
@@ -151,9 +151,9 @@ fn volume(metric: Metric, distances: Distances) -> f64 {
     sum.min(1.0)
 }
 
-/// Returns the share of pairs of different values of two samples that have an admitted distance.
-/// One pair is not counted, because a single one may be chance. Equal values are skipped, because
-/// in samples of one column they may be the same row.
+/// Returns the share of pairs, one value from each sample, that have an admitted distance.
+/// Subtracts one from the number of such pairs, because a single pair may be chance. Does not count
+/// pairs of equal values, because in samples of one column they may be the same row.
 fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f64 {
     let (a, b) = (thin(sample_size(metric), a), thin(sample_size(metric), b));
     let hits = a
@@ -298,8 +298,8 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     }
 }
 
-/// Returns the sum of share times `each(value, share)` over the column's most common values. If
-/// there are many, sums over some and scales the result up.
+/// Returns the sum of `share * each(value, share)` over the column's most common values. If there
+/// are many values, sums over some of them and scales the result up.
 fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
@@ -350,14 +350,14 @@ pub fn matched(
     common + outer.other_fraction() * inner.matches_others(outer)
 }
 
-/// Inner column of a semi-join or anti-join, with its table's other conditions.
+/// Inner column of a semi-join or anti-join, and the effect of the other conditions on its table.
 struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
     distances: Distances,
     /// Estimated number of rows that fulfil the other conditions on their table.
     rows: f64,
-    /// Share of the table's rows that fulfil these conditions.
+    /// Share of the table's rows that fulfil the other conditions.
     kept: f64,
 }
 
@@ -374,18 +374,20 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// Number of rows that fulfil the conditions and have no most common value.
+    /// Number of rows that fulfil the other conditions and whose value is not one of the most
+    /// common values.
     fn other_rows(&self) -> f64 {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the probability that none of `rows` table rows fulfils the conditions on the table.
+    /// Returns the probability that none of a number of table rows, `rows`, fulfils the other
+    /// conditions on the table.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
 
-    /// Returns the probability that at least one row of a value that is not most common fulfils the
-    /// conditions on the table.
+    /// Returns the probability that a value has at least one row that fulfils the other conditions
+    /// on the table. The value is not one of the most common values.
     fn chance_of_any(&self) -> f64 {
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         1.0 - self.chance_of_none(rows_each)

@@ -59,7 +59,7 @@ impl Column {
         column
     }
 
-    /// Share of the rows that are neither NULL nor have a most common value.
+    /// Share of the rows whose value is neither NULL nor one of the most common values.
     pub fn other_fraction(&self) -> f64 {
         (1.0 - self.null_fraction - self.common.iter().map(|(_, share)| share).sum::<f64>())
             .max(0.0)

@@ -20,9 +20,9 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 
-/// Makes the condition that `left` and `right` are within a bound: `<@` if only one of them has
-/// columns, otherwise a call of `_neardup_within`. `bound` has the arguments behind both values in
-/// such a call.
+/// Returns the condition that `left` and `right` are within a bound. If only one of them has
+/// columns, the condition uses `<@`. Otherwise it is a call of `_neardup_within`. `bound` has the
+/// arguments that follow the two values in such a call.
 pub fn within<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -38,7 +38,7 @@ pub fn within<'a>(
     }
 }
 
-/// Makes the condition `key <@ ball(center, bound)`.
+/// Returns the condition `key <@ ball(center, bound)`.
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,

@@ -1,5 +1,5 @@
 //! Balls in Hamming space: all fingerprints within a radius of a centre. A ball is the right
-//! argument of the operator `<@` that an index answers.
+//! argument of `<@`, the operator by which an index finds the fingerprints in the ball.
 use core::fmt::Write;
 
 use neardup_blocktree::metric::near_duplicate_bits;

@@ -97,7 +97,7 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             .hint("If the fraction does not matter, round the number first.")
             .raise()
     }
-    // The words beyond the width of the type must be zero.
+    // The bytes above the width of the type must be zero.
     let bytes = U256::parse(whole).map(|number| number.0.map(u64::to_be_bytes));
     let spare = 8 * WORDS - T::BITS as usize / 8;
     let value = bytes.as_ref().and_then(|bytes| {

@@ -64,9 +64,10 @@ fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// `_neardup_similarity_radius(similarity, bits)` and `_neardup_similarity_radius_above(similarity,
-/// bits)`: maximum distance of two fingerprints whose estimated similarity is at least, or above, a
-/// bound.
+/// Runs `_neardup_similarity_radius` or `_neardup_similarity_radius_above`, whose arguments are a
+/// similarity and a width in bits. Returns the maximum distance at which the estimated similarity
+/// of two fingerprints is at least the given similarity, or above it. `radius` computes the
+/// distance.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
     // Clamped, because no type is longer than [`WIDEST`].
@@ -74,13 +75,13 @@ fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum 
     pg_sys::Datum::from(radius(call.float8(0), bits))
 }
 
-/// `_neardup_radius(bigint)`: radius clamped to the range of int4.
+/// `_neardup_radius(bigint)`: the argument clamped to the range of int4, as a radius.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0))
 }
 
-/// `_neardup_radius_below(bigint)`: radius minus 1, clamped to the range of int4, for a condition
-/// `<`.
+/// `_neardup_radius_below(bigint)`: the argument minus 1, clamped to the range of int4, as the
+/// radius of a condition `distance < argument`.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0).saturating_sub(1))
 }

@@ -28,8 +28,8 @@ pub trait Fingerprint: Copy + Ord + 'static {
     /// Reads the fingerprint in argument `n`. Raises an internal error for NULL and for a value of
     /// another length.
     fn argument(call: &Call, n: usize) -> Self;
-    /// Creates a value from the first words of `words`, in the form in which it is stored. Ignores
-    /// further words.
+    /// Creates a value from its stored form, the first [`WORDS`](Self::WORDS) elements of `words`.
+    /// Ignores further elements.
     fn from_words(words: &[u64]) -> Self;
     /// Converts the value to a Datum of the SQL type.
     fn into_datum(self) -> pg_sys::Datum;
@@ -45,7 +45,7 @@ pub trait Fingerprint: Copy + Ord + 'static {
     fn write(self, text: &mut String);
 }
 
-/// Reads the fingerprint in argument `n` by [`Fingerprint::argument`].
+/// Returns the fingerprint in argument `n`, read by [`Fingerprint::argument`].
 #[inline(always)]
 pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
     T::argument(call, n)

@@ -90,12 +90,12 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     Some((clamped as i32, is_whole && clamped == floor))
 }
 
-/// Computes [`floor`] of a numeric.
+/// `_neardup_floor_radius(numeric)`: like [`radius_at_most`], for a numeric.
 fn numeric_floor(call: &mut Call) -> Datum {
     Datum::from(parse(call.numeric(0)).map_or(i32::MAX, |(floor, _)| floor))
 }
 
-/// Computes [`below`] of a numeric.
+/// `_neardup_floor_radius_below(numeric)`: like [`radius_below`], for a numeric.
 fn numeric_below(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         None => i32::MAX,
@@ -104,7 +104,7 @@ fn numeric_below(call: &mut Call) -> Datum {
     })
 }
 
-/// Computes [`whole`] of a numeric.
+/// `_neardup_whole_radius(numeric)`: like [`radius_equal`], for a numeric.
 fn numeric_whole(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         Some((number, true)) => number,

@@ -1,5 +1,6 @@
-//! Exact inverses of float8 arithmetic, for conditions such as `1 - s <= 0.2`. The inverse is the
-//! last number `s` for which the condition is true when the server computes it with its rounding.
+//! Exact inverses of float8 arithmetic, for conditions on a number `s` such as `1 - s <= 0.2`. The
+//! inverse is the limit up to which, or from which, `s` fulfils the condition. It takes the
+//! rounding of the server's arithmetic into account.
 use neardup_pg::fmgr::{Call, export};
 
 /// Arithmetic operation on a number `y` and a constant `c`. The discriminant is the operation's
@@ -64,8 +65,8 @@ pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     (of_rank(last), of_rank(next))
 }
 
-/// Returns the position of a number in the order of all float8 numbers, relative to that of 0. -0
-/// is directly before 0.
+/// Returns the position of a number in the order of all float8 numbers. The position of 0 is 0, and
+/// that of -0 is -1.
 fn rank(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }
@@ -76,10 +77,10 @@ fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// Returns `t` such that the condition `step(y) comparison bound` is equivalent to `y <= t` or to
-/// `y >= t`. `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result is
-/// infinite if all numbers or no numbers match. NaN is above all other numbers, as in the server's
-/// order of float8.
+/// Returns the limit `t` for which the condition `step(y) comparison bound` is equivalent to `y <=
+/// t` or to `y >= t`. `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result
+/// is infinite if all numbers or no numbers match. NaN is above all other numbers, as in the
+/// server's order of float8.
 fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     let holds = |y: f64| {
         let result = step.apply(constant, y);
@@ -105,7 +106,8 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     bisect([first, last], holds).0
 }
 
-/// `_neardup_inverse(step, constant, comparison, bound)`: see [`inverse`]. NaN for an unknown step.
+/// `_neardup_inverse(step, constant, comparison, bound)`: limit that [`inverse`] returns. NaN for
+/// an unknown step.
 fn inverse_of_call(call: &mut Call) -> pgrx::pg_sys::Datum {
     let step = (FloatStep::ALL.into_iter()).find(|step| *step as i32 == call.int4(0));
     let (constant, comparison, bound) = (call.float8(1), call.int4(2), call.float8(3));

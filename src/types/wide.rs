@@ -127,9 +127,9 @@ impl<const W: usize> Fingerprint for Wide<W> {
     }
 }
 
-/// Sort support function of the wide types: gives the server a comparison that it can call
-/// directly, and the first word of a value as an abbreviated key, which is compared without
-/// following a pointer.
+/// Sort support function of the wide types. Gives the server a comparison that it can call
+/// directly, instead of the SQL function. Also gives it the first word of a value as an abbreviated
+/// key, which it compares without following a pointer.
 #[allow(unsafe_code, reason = "values are passed by reference")]
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     // SAFETY: the operator class that names this function is for values of `W` words.

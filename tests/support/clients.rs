@@ -1,11 +1,11 @@
-//! Several concurrent clients, and the server's answers.
+//! Error codes of statements, and statements that a test cancels or lets time out.
 use super::table::value;
 use anyhow::{Result, bail};
 use neardup_tests::Database;
 use postgres::error::SqlState;
 use postgres::{Client, Error};
 
-/// Attempts to cancel a statement while it runs.
+/// Maximum number of attempts to cancel a statement while it runs.
 const ATTEMPTS: u32 = 20;
 
 /// Returns the SQLSTATE of a result; `None` if it is not an error of the server.
@@ -23,7 +23,7 @@ pub fn code<T>(result: &Result<T, Error>) -> Option<SqlState> {
 /// tries again.
 ///
 /// # Errors
-/// When no attempt met the condition: the statement then proved nothing.
+/// When, in every attempt, the statement finished before it could be cancelled.
 pub fn cancel_when(
     database: &Database,
     client: &mut Client,
@@ -57,11 +57,11 @@ pub fn cancel_when(
     bail!("{ATTEMPTS} times it was over before {condition}");
 }
 
-/// Runs a statement with ever shorter timeouts, until one ends it. Runs `undo` each time the
-/// statement finishes first. Returns the result of the statement.
+/// Runs a statement with ever shorter timeouts, until a timeout ends the statement. Runs `undo`
+/// each time the statement finishes first. Returns the result of the statement.
 ///
 /// # Errors
-/// When not even a timeout of a millisecond ends it.
+/// When not even a timeout of a millisecond ends the statement.
 pub fn time_out(client: &mut Client, statement: &str, undo: &str) -> Result<Result<(), Error>> {
     for milliseconds in [150, 50, 20, 10, 5, 2, 1] {
         client.batch_execute(&format!("SET statement_timeout = '{milliseconds}ms'"))?;

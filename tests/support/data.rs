@@ -2,7 +2,7 @@
 
 const CONSTANT: u64 = 0x0123_4567_89ab_cdef;
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, and stable.
+/// Pseudorandom numbers by SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): small, seeded, and stable.
 pub struct Random(u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
         choices[self.below(choices.len() as u64) as usize].clone()
     }
 
-    /// A value at most `distance` bits away from `center`.
+    /// Returns a value at most `distance` bits away from `center`.
     pub fn near(&mut self, center: u64, distance: u64) -> u64 {
         let flips = self.below(distance + 1);
         (0..flips).fold(center, |value, _| value ^ (1 << self.below(64)))
@@ -38,17 +38,17 @@ impl Random {
 pub enum Shape {
     /// Uniform, with every tenth row near the one before it.
     Uniform,
-    /// 37 values in all.
+    /// Only 37 distinct values.
     FewValues,
-    /// 12 centres, each with a dense ball of rows within 10 bits.
+    /// 12 centres, each with many rows within 10 bits.
     Balls,
     /// The first 40 bits are alike in all rows: the keys of some permutations begin alike.
     LeadingAlike,
     /// The last 40 bits are alike in all rows: the keys of other permutations begin alike.
     TrailingAlike,
-    /// Neighbouring small numbers.
+    /// Consecutive small numbers.
     Counting,
-    /// One value in all rows: only the rows' addresses distinguish leaves.
+    /// One value in all rows, so that only row addresses distinguish the entries of leaves.
     Equal,
 }
 
@@ -102,11 +102,12 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     pub center: u64,
-    /// In bits. A negative radius contains nothing.
+    /// Radius in bits. A negative radius contains nothing.
     pub radius: i32,
 }
 
-/// Returns one probe for each radius, around the values of some rows, near some, and far from all.
+/// Returns one probe for each radius. Half of the centres are near the value of a row, a quarter
+/// equal the value of a row, and a quarter are random.
 pub fn probes(values: &[Option<u64>], radii: &[i32], seed: u64) -> Vec<Probe> {
     let mut random = Random::new(seed);
     let known: Vec<u64> = values.iter().copied().flatten().collect();

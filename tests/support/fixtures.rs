@@ -6,7 +6,8 @@ use anyhow::{Context, Result, ensure};
 use postgres::{Client, GenericClient, IsolationLevel, Transaction};
 use std::slice;
 
-/// Functions that make the values of rows from a number: clusters, single values, and NULL.
+/// SQL functions that make the values of a row from its number. Some rows form clusters, some have
+/// no near-duplicates, and some values are NULL.
 const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
     CREATE FUNCTION cluster(n bigint) RETURNS bigint IMMUTABLE \
         RETURN CASE n % 3 WHEN 0 THEN n ELSE n % 25 END; \
@@ -44,9 +45,9 @@ const FUNCTIONS: &str = "CREATE SEQUENCE ids; \
 pub struct Fixture {
     pub table: &'static str,
     create: &'static str,
-    /// The columns of a new row, from its `id`.
+    /// SQL expressions for the columns of a new row, from its `id`.
     row: &'static str,
-    /// The function that makes a fingerprint from a number.
+    /// Name of the SQL function that makes a fingerprint or signature from a number.
     of: &'static str,
     /// Columns of the index.
     pub columns: &'static str,
@@ -60,12 +61,13 @@ pub struct Fixture {
     counts: bool,
     /// True if a crash removes the rows.
     unlogged: bool,
-    /// True if rows have signatures, and the options of a second index.
+    /// True if rows have signatures instead of fingerprints.
     signatures: bool,
+    /// Options of a second index.
     pub other_options: &'static str,
 }
 
-/// 64 bits.
+/// Fingerprints of 64 bits.
 pub const DOCS: Fixture = Fixture {
     table: "docs",
     create: "CREATE TABLE docs (id bigint, fp fingerprint); \
@@ -81,7 +83,7 @@ pub const DOCS: Fixture = Fixture {
     signatures: false,
     other_options: "radius = 2, blocks = 5",
 };
-/// 256 bits.
+/// Fingerprints of 256 bits.
 pub const WIDE: Fixture = Fixture {
     table: "wide",
     create: "CREATE TABLE wide (id bigint, fp fingerprint256); \
@@ -90,7 +92,7 @@ pub const WIDE: Fixture = Fixture {
     of: "wide_of",
     ..DOCS
 };
-/// MinHash signatures.
+/// Table with MinHash signatures.
 pub const SIGNED: Fixture = Fixture {
     table: "signed",
     create: "CREATE TABLE signed (id bigint, fp minhash_signature); \
@@ -101,7 +103,7 @@ pub const SIGNED: Fixture = Fixture {
     other_options: "hashes = 32, similarity = 0.9",
     ..DOCS
 };
-/// With a scope column.
+/// Index with a scope column.
 pub const SCOPED: Fixture = Fixture {
     table: "scoped",
     create: "CREATE TABLE scoped (id bigint, fp fingerprint, site text); \
@@ -110,7 +112,7 @@ pub const SCOPED: Fixture = Fixture {
     columns: "(site, fp)",
     ..DOCS
 };
-/// With a constraint against near-duplicates.
+/// Table with an exclusion constraint against near-duplicates.
 pub const APART: Fixture = Fixture {
     table: "apart",
     create: "CREATE TABLE apart (id bigint, fp fingerprint, \
@@ -142,8 +144,8 @@ pub const GUARDED: Fixture = Fixture {
     apart: Some(10),
     ..DOCS
 };
-/// Triggers that mark near-duplicates with the key of an original, and renew the marks when the
-/// original is deleted.
+/// Table with triggers that mark near-duplicates with the key of an original, and that renew the
+/// marks when the original is deleted.
 pub const MARKED: Fixture = Fixture {
     table: "marked",
     create: "CREATE TABLE marked (id bigint PRIMARY KEY, fp fingerprint, original bigint); \
@@ -158,8 +160,8 @@ pub const MARKED: Fixture = Fixture {
     marks: Some(3),
     ..DOCS
 };
-/// Marks as in [`MARKED`], and a trigger that counts copies in the row of their original. The log
-/// has a row for each count.
+/// Table with marks as in [`MARKED`], and with a trigger that counts copies in the row of their
+/// original. The table `counted_log` has a row for each count.
 pub const COUNTED: Fixture = Fixture {
     table: "counted",
     create: "CREATE TABLE counted (id bigint PRIMARY KEY, fp fingerprint, original bigint, \
@@ -197,7 +199,7 @@ pub const CROWDED: Fixture = Fixture {
     of: "crowd_of",
     ..COUNTED
 };
-/// Empty after a crash.
+/// Unlogged table, which is empty after a crash.
 pub const FLEETING: Fixture = Fixture {
     table: "fleeting",
     create: "CREATE UNLOGGED TABLE fleeting (id bigint, fp fingerprint); \
@@ -210,7 +212,7 @@ pub const FLEETING: Fixture = Fixture {
 pub const FIXTURES: [&Fixture; 9] = [
     &DOCS, &WIDE, &SIGNED, &SCOPED, &APART, &GUARDED, &MARKED, &COUNTED, &FLEETING,
 ];
-/// Fixtures that a standby has as well.
+/// Fixtures for the test of a standby, which has only logged tables.
 pub const LOGGED: [&Fixture; 5] = [&DOCS, &WIDE, &SIGNED, &SCOPED, &APART];
 
 /// Makes the tables, each with `rows` rows.
@@ -238,7 +240,7 @@ impl Fixture {
         )
     }
 
-    /// Returns an expression for the value of an existing or possible row.
+    /// Returns an SQL expression for the fingerprint or signature that belongs to a row number.
     pub fn of(&self, number: &str) -> String {
         format!("{}({number})", self.of)
     }
@@ -251,7 +253,7 @@ impl Fixture {
         }
     }
 
-    /// Deletes all but `rows` rows, which remain in no order.
+    /// Deletes all rows except `rows` rows, which are chosen at random.
     pub fn trim(&self, client: &mut Client, rows: u64) -> Result<()> {
         let table = self.table;
         client.batch_execute(&format!(
@@ -275,7 +277,7 @@ impl Fixture {
         )
     }
 
-    /// Asserts that a query counts no rows.
+    /// Asserts that the query `count` returns 0. `of` says what it counts.
     fn has_none(&self, of: &str, client: &mut Client, count: &str) -> Result<()> {
         let count: i64 = value(client, count)?;
         ensure!(count == 0, "{count} {of} in {self:?}");
@@ -292,7 +294,7 @@ impl Fixture {
         random: &mut Random,
         strict: bool,
     ) -> Result<usize> {
-        // These numbers have no NULL value.
+        // The values of these numbers are not NULL.
         let number = random.below(250) * 20 + 1 + random.below(19);
         let value = self.of(&number.to_string());
         let within = match self.signatures {
@@ -318,13 +320,15 @@ impl Fixture {
     }
 }
 
-/// Returns a radius of signatures that finds many rows, like this radius of fingerprints.
+/// Converts a radius of fingerprints, in bits, to a distance of signatures within which there are
+/// many rows, too.
 fn share(radius: i32) -> f64 {
     f64::from(radius) / 64.0
 }
 
-/// Probes a fixture in one snapshot, by any of its indexes. Unless `strict`, the plan may use no
-/// index, because a rebuilt index may be too young for the snapshot.
+/// Asserts that the indexes of a fixture return the same rows as the sequential scan, in one
+/// snapshot. Unless `strict`, the plan may use no index, because a rebuilt index may be too young
+/// for the snapshot.
 pub fn search(client: &mut Client, fixture: &Fixture, seed: u64, strict: bool) -> Result<()> {
     let mut transaction = client
         .build_transaction()
@@ -393,7 +397,8 @@ fn marks_hold(client: &mut Client, fixture: &Fixture, radius: u32) -> Result<()>
     )
 }
 
-/// Asserts that each row counts the inserts whose mark named it.
+/// Asserts that the column `copies` of each row is the number of inserted rows that were marked
+/// with its key.
 fn counts_hold(client: &mut Client, fixture: &Fixture) -> Result<()> {
     let table = fixture.table;
     let untrue = format!(
@@ -404,7 +409,7 @@ fn counts_hold(client: &mut Client, fixture: &Fixture) -> Result<()> {
     fixture.has_none("counts that are not true", client, &untrue)
 }
 
-/// Returns a query for the valid indexes of a table that the tests use.
+/// Returns a query for the valid neardup indexes of a table.
 fn valid_indexes(table: &str) -> String {
     format!(
         "SELECT indexrelid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
@@ -426,8 +431,8 @@ pub fn check(client: &mut Client, fixtures: &[&Fixture]) -> Result<()> {
 }
 
 fn holds(client: &mut Transaction, fixture: &Fixture, index: &str, seed: u64) -> Result<()> {
-    // Hides an index from the planner until the transaction is rolled back. The server would
-    // continue to assume that a table has no primary key.
+    // Hides the other indexes from the planner until the transaction is rolled back. Does not hide
+    // primary keys, because the server would continue to assume that the table has none.
     client.batch_execute(&format!(
         "UPDATE pg_index SET indisvalid = false WHERE indrelid = '{}'::regclass \
          AND indexrelid <> '{index}'::regclass AND NOT indisprimary",
@@ -447,7 +452,7 @@ fn holds(client: &mut Transaction, fixture: &Fixture, index: &str, seed: u64) ->
     Ok(())
 }
 
-/// The indexes that a crash left half built, each with its table.
+/// Returns the indexes that a crash left half built, each with the name of its table.
 pub fn unfinished(client: &mut Client) -> Result<Vec<(String, String)>> {
     let rows = client.query(
         "SELECT indexrelid::regclass::text, indrelid::regclass::text \
@@ -457,7 +462,7 @@ pub fn unfinished(client: &mut Client) -> Result<Vec<(String, String)>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Returns the finished indexes that began as copies for REINDEX CONCURRENTLY.
+/// Returns the valid indexes that still have the temporary name of a copy for REINDEX CONCURRENTLY.
 pub fn spare(client: &mut Client) -> Result<Vec<String>> {
     value(
         client,

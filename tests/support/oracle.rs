@@ -14,10 +14,10 @@ pub enum Way {
 }
 
 impl Way {
-    /// The ways that use the index.
+    /// Ways that use the index.
     pub const INDEXED: [Way; 2] = [Way::Index, Way::Bitmap];
 
-    /// Makes the session plan in this way.
+    /// Sets the planner options of the session so that queries run in this way.
     pub fn set(self, client: &mut impl GenericClient) -> Result<()> {
         let on = |way| if self == way { "on" } else { "off" };
         client.batch_execute(&format!(
@@ -40,7 +40,7 @@ impl Way {
     }
 }
 
-/// The plan of a query, as EXPLAIN prints it.
+/// Returns the plan of a query, as EXPLAIN prints it.
 pub fn plan(client: &mut impl GenericClient, query: &str) -> Result<String> {
     explain(client, "COSTS OFF", query)
 }
@@ -77,7 +77,7 @@ pub fn until_old_enough(client: &mut impl GenericClient, index: &str) -> Result<
     })
 }
 
-/// Makes the session plan a query in this way, with this index. Returns the plan if it differs.
+/// Plans a query in this way. Returns the plan if it does not use this way and this index.
 fn other_plan(
     client: &mut impl GenericClient,
     way: Way,
@@ -99,7 +99,7 @@ fn other_plan(
     Ok(other)
 }
 
-/// Returns the number after the first of these labels in the output of EXPLAIN.
+/// Returns the number after the first occurrence of `label` in the output of EXPLAIN.
 pub fn number(shown: &str, label: &str) -> Option<f64> {
     let rest = shown.split(label).nth(1)?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -119,7 +119,7 @@ pub fn assert_way(
     }
 }
 
-/// Returns the result of the query `SELECT an array`, sorted.
+/// Returns the sorted elements of the array that a query returns.
 fn sorted(client: &mut impl GenericClient, query: &str) -> Result<Vec<i64>> {
     let mut ids: Vec<i64> = value(client, query).with_context(|| query.to_owned())?;
     ids.sort_unstable();
@@ -135,7 +135,7 @@ pub fn rewrites(client: &mut impl GenericClient) -> Result<bool> {
     )
 }
 
-/// Returns all conditions for a probe that an index can serve.
+/// Returns all conditions that an index can serve for a probe.
 fn conditions(fp: Type, probe: Probe, rewrites: bool) -> Vec<String> {
     let Probe { center, radius } = probe;
     let center = fp.literal(center);

@@ -28,7 +28,7 @@ impl<'a> Role<'a> {
         Ok(Role { name, database })
     }
 
-    /// Connection settings of the role in a database.
+    /// Returns the connection settings of the role in a database.
     pub fn conninfo(&self, database: &Database) -> String {
         format!("{} user={}", database.conninfo(), self.name)
     }
@@ -55,7 +55,7 @@ impl<'a> Role<'a> {
 
 impl Drop for Role<'_> {
     fn drop(&mut self) {
-        // Best effort, as for databases.
+        // Ignores errors, as dropping a database does.
         if let Ok(mut client) = self.database.connect() {
             let name = &self.name;
             client

@@ -5,12 +5,13 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// File to which a skipped test appends a line. Set by `cargo xtask test`.
+/// Environment variable with the path of the file to which a skipped test appends a line. Set by
+/// `cargo xtask test`.
 const LIST: &str = "NEARDUP_TEST_SKIPPED";
-/// Makes a skip for a missing tool fail the test. Set in CI.
+/// Environment variable that makes a test fail, not skip, if a tool is missing. Set to 1 in CI.
 const STRICT: &str = "NEARDUP_TEST_STRICT";
 
-/// Skips the running test because a tool is missing that CI installs.
+/// Skips the running test because a tool is missing. CI installs this tool.
 ///
 /// # Errors
 /// When `NEARDUP_TEST_STRICT` is 1.

@@ -9,11 +9,11 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug)]
 pub struct Type {
     pub name: &'static str,
-    /// Its operator class.
+    /// Operator class for indexes on the type.
     pub opclass: &'static str,
-    /// Its 64-bit words.
+    /// Number of 64-bit words of a value.
     words: usize,
-    /// The radius of `~=`.
+    /// Radius of the operator `~=`, in bits.
     pub near: i32,
 }
 
@@ -44,7 +44,8 @@ pub const FINGERPRINT256: Type = Type {
 pub const TYPES: [Type; 4] = [FINGERPRINT, BIGINT, FINGERPRINT128, FINGERPRINT256];
 
 impl Type {
-    /// Mask of the 64 bits that each word holds: the words take bytes in turn.
+    /// Returns a mask for each word of a value: those of a test value's 64 bits that the word
+    /// holds. The words take the bytes in turn.
     fn masks(self) -> impl Iterator<Item = u64> {
         (0..self.words).map(move |word| {
             (0..8)
@@ -53,7 +54,7 @@ impl Type {
         })
     }
 
-    /// The text of a value.
+    /// Returns the text form of the value with these bits.
     pub fn text(self, bits: u64) -> String {
         match self.name {
             "bigint" => (bits as i64).to_string(),
@@ -64,12 +65,13 @@ impl Type {
         }
     }
 
-    /// A value in SQL.
+    /// Returns an SQL literal for the value with these bits.
     pub fn literal(self, bits: u64) -> String {
         format!("'{}'::{}", self.text(bits), self.name)
     }
 
-    /// Returns SQL for the value with the bits of a bigint.
+    /// Returns SQL for the value whose bits are the result of `bits`, an SQL expression of type
+    /// bigint.
     pub fn of_bits(self, bits: &str) -> String {
         let words = self
             .masks()
@@ -99,7 +101,7 @@ impl Type {
         }
     }
 
-    /// A ball in SQL.
+    /// Returns SQL for the ball of a probe, which is its centre and radius.
     pub fn ball(self, probe: Probe) -> String {
         format!("ball({}, {})", self.literal(probe.center), probe.radius)
     }
@@ -109,7 +111,7 @@ impl Type {
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
     pub name: &'static str,
-    /// Index name in plans; with partitions, the common prefix of the names.
+    /// Name of the index in plans. For partitions, the common prefix of the index names.
     pub index: &'static str,
     pub fp: Type,
 }
@@ -172,7 +174,7 @@ impl Table {
     }
 }
 
-/// Returns the first column of the first row of a query; a query without rows is an error.
+/// Returns the first column of the only row of a query. Any other number of rows is an error.
 pub fn value<T>(client: &mut impl GenericClient, query: &str) -> Result<T>
 where
     T: for<'a> postgres::types::FromSql<'a>,

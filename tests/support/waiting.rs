@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Time after which a condition counts as false for ever, on any machine.
+/// Time after which [`poll`] gives up. It is long enough for any machine.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Shortest and longest interval between two checks.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(500)];
@@ -41,7 +41,7 @@ pub fn wait_until(client: &mut impl GenericClient, condition: &str) -> Outcome {
     })
 }
 
-/// Waits until the query `condition` returns true, while another thread is `running`.
+/// Waits until the query `condition` returns true. The thread `running` must run until then.
 ///
 /// # Errors
 /// Same as [`poll`], or when the thread ended first.

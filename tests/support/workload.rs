@@ -29,7 +29,7 @@ pub enum Work {
     Vacuum,
     /// Builds a second index and drops it.
     Build,
-    /// The same, also concurrently; also rebuilds the indexes.
+    /// Builds a second index and drops it, sometimes concurrently, and rebuilds the indexes.
     Rebuild,
     /// Asserts that the index returns the same rows as the sequential scan, in one snapshot.
     Search,
@@ -46,7 +46,7 @@ impl fmt::Display for Job {
 }
 
 impl Job {
-    /// Returns the next statements of a client, and a name for them.
+    /// Returns a name for the next statements of a client, and the statements.
     fn next(self, random: &mut Random) -> (&'static str, String) {
         let Job(work, fixture) = self;
         let table = fixture.table;
@@ -87,7 +87,8 @@ impl Job {
     }
 }
 
-/// A transaction with a savepoint before each statement.
+/// Returns a transaction with a savepoint before each statement. Some statements and some
+/// transactions are rolled back.
 fn transaction(statements: &[String], random: &mut Random) -> String {
     let mut text = "BEGIN; ".to_owned();
     for statement in statements {
@@ -158,10 +159,10 @@ fn rebuild(fixture: &Fixture, random: &mut Random) -> (&'static str, String) {
     }
 }
 
-/// Shared view of a client at work.
+/// State of a client at work, which other threads can read.
 pub struct Busy {
     pub job: Job,
-    /// Its process on the server.
+    /// Process ID of the client's backend.
     pub backend: i32,
     doing: Mutex<&'static str>,
     /// Number of statements that have ended.
@@ -171,7 +172,7 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// Current statement; empty before the first.
+    /// Returns the name of the current statement, or "nothing" before the first statement.
     pub fn doing(&self) -> &'static str {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,15 +234,15 @@ pub fn run<T>(
     })
 }
 
-/// Returns whether each client has finished this many statements, or one has failed; [`run`]
-/// returns the error.
+/// Returns whether each client has finished this many statements. Also returns true if a client has
+/// failed, because [`run`] then returns the error.
 pub fn each_has_done(clients: &[Busy], statements: u32) -> bool {
     let has_ended = |client: &Busy| client.ended.load(Ordering::Relaxed);
     let has_done = |client: &Busy| client.done.load(Ordering::Relaxed) >= statements;
     clients.iter().any(has_ended) || clients.iter().all(has_done)
 }
 
-/// Waits for [`each_has_done`].
+/// Waits until [`each_has_done`] returns true.
 ///
 /// # Errors
 /// When a statement hangs.
@@ -281,7 +282,7 @@ fn work_until(
     }
 }
 
-/// Returns the server's error, if that is the cause.
+/// Returns the error of the database client among the causes of an error, if there is one.
 fn server_error(error: &anyhow::Error) -> Option<&Error> {
     error
         .chain()

@@ -69,8 +69,8 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
     })
 }
 
-/// Replaces the psql of the copy if it does not run, as that of one Python wheel. The psql of any
-/// installed version works with the server.
+/// Replaces the psql of the copy if it does not run, as the psql of one Python wheel does not. The
+/// psql of any installed version works with the server.
 pub fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     if runs(&copy.bindir().join("psql")) {
         return Ok(());

@@ -56,8 +56,8 @@ pub fn take_lock(private: &Private) -> Result<Lock> {
 }
 
 /// Returns an error text that names the command that uses the server, and says what to do. `holder`
-/// is the process of that command, and `postmaster_pid` is the text of the server's file with that
-/// name.
+/// is the process id of that command. `postmaster_pid` is the text of the server's file
+/// postmaster.pid.
 fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     let process = holder.map_or(String::new(), |id| format!(", process {id}"));
     let mut text = format!(

@@ -18,8 +18,8 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Returns the path of the program: that on PATH if it has the pinned version, else that below
-    /// `target/tools`, which the first call installs.
+    /// Returns the path of the program: the program on PATH if it has the pinned version, else the
+    /// program below `target/tools`, which the first call installs.
     ///
     /// # Errors
     /// If cargo cannot install the program.

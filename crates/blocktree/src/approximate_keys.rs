@@ -2,14 +2,15 @@
 //! probability, for joins by equality in engines without this index. The SQL function
 //! `neardup_band_keys` returns them.
 //!
-//! [`crate::shared_keys`] guarantees a common key, which takes many short keys at a low similarity,
-//! and short keys are shared by many unrelated values. Here the caller chooses the number of keys
-//! (bands) and the number of positions or bits in each (rows), so that a key is as long as the
-//! number of values demands (locality-sensitive hashing: Indyk and Motwani, 1998; Broder, 1997).
+//! [`crate::shared_keys`] guarantees a common key. At a low similarity this guarantee takes many
+//! short keys, and many unrelated values share a short key. Here the caller chooses the number of
+//! keys (bands) and the number of positions or bits in each key (rows). So keys can be as long as
+//! the number of values demands (locality-sensitive hashing: Indyk and Motwani, 1998; Broder,
+//! 1997).
 //!
-//! Band `i` does not depend on the number of bands, so the keys of fewer bands are the first of
-//! more. Keys are stored on many machines, so they must never change: the golden vectors in
-//! `tests/golden_band_keys.tsv` check that. Numbers of bits in a key:
+//! Band `i` does not depend on the number of bands, so the keys for a smaller number of bands are
+//! the first keys for a greater number. Keys are stored on many machines, so they must never
+//! change: the golden vectors in `tests/golden_band_keys.tsv` check that. Numbers of bits in a key:
 //!
 //! ```text
 //! fingerprints: | band 6 | 3: 2 | width 2 | rows - 1: 8 | hash 46 |
@@ -27,7 +28,8 @@ use crate::shared_keys::BandKeys;
 /// Maximum number of bands of a fingerprint. A key has 6 bits for the number of its band.
 pub const MAX_FINGERPRINT_BANDS: usize = 64;
 
-/// Reason why numbers of bands and rows are rejected, with the largest possible number.
+/// Reason why a number of bands or rows is rejected. The value is the largest number that is
+/// allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandKeysError {
     /// The number of bands must be between 1 and this number.
@@ -69,8 +71,8 @@ pub struct SignatureBandKeys {
 }
 
 impl SignatureBandKeys {
-    /// Parameters for keys of signatures of `hashes` positions. Band `i` has the positions from
-    /// `i * rows` on, like the band of an index with the options `bands` and `rows`.
+    /// Creates the parameters for keys of signatures of `hashes` positions. Band `i` has the
+    /// positions from `i * rows` on, like the band of an index with the options `bands` and `rows`.
     ///
     /// # Errors
     /// [`BandKeysError`] if a number is 0, if there are more than [`MAX_BANDS`] bands or
@@ -115,9 +117,9 @@ impl SignatureBandKeys {
 /// Makes approximate keys of fingerprints of `64 * N` bits: one key for each sample of `rows` bits.
 /// `N` is 1, 2 or 4.
 ///
-/// Bands share no bits as long as there are enough. The first bands are consecutive bits from the
-/// most significant on, like the blocks of an index. When a fingerprint has no further `rows` bits,
-/// the next bands are cut from its bits in another order, a fixed random permutation.
+/// Bands share no bits as long as the fingerprint has enough bits. The first bands are consecutive
+/// bits, from the most significant bit on, like the blocks of an index. When fewer than `rows` bits
+/// are left, the next bands are cut from all bits in another order, a fixed random permutation.
 ///
 /// ```
 /// use neardup_blocktree::approximate_keys::FingerprintBandKeys;
@@ -145,7 +147,7 @@ impl<const N: usize> FingerprintBandKeys<N> {
     /// Number of bits below the number of the band in a key.
     const BAND_SHIFT: u32 = 58;
 
-    /// Parameters for keys of fingerprints.
+    /// Creates the parameters for keys of fingerprints. There are `bands` keys of `rows` bits each.
     ///
     /// # Errors
     /// [`BandKeysError`] if a number is 0, if there are more than [`MAX_FINGERPRINT_BANDS`] bands,
@@ -165,7 +167,8 @@ impl<const N: usize> FingerprintBandKeys<N> {
         })
     }
 
-    /// Returns the bits of each band. A round of bands shares no bits.
+    /// Returns a mask of the bits of each band. The bands that are cut from one order of the bits
+    /// share no bits.
     fn masks(bands: usize, rows: usize) -> Vec<Key<N>> {
         let mut order: Vec<usize> = (0..Self::WIDTH).collect();
         let mut masks = Vec::new();
@@ -199,8 +202,8 @@ impl<const N: usize> FingerprintBandKeys<N> {
 
     /// Returns the expected share of the pairs at this distance `d` that share a key:
     /// `1 - (1 - p)^bands`, where `p = C(width - rows, d) / C(width, d)` is the probability that a
-    /// band contains none of the differing bits. More pairs share a key if no two bands have a bit
-    /// in common, because the differing bits in one band are then missing in the others.
+    /// band contains none of the differing bits. If no two bands have a bit in common, more pairs
+    /// share a key, because differing bits in one band are then not in the other bands.
     pub fn recall(&self, distance: usize) -> f64 {
         let missed = (0..self.rows).map(|bit| {
             let remaining = (Self::WIDTH - bit) as f64;
@@ -217,7 +220,7 @@ mod tests {
     use crate::key::difference;
     use proptest::prelude::*;
 
-    /// Returns the number of keys that both have at the same index.
+    /// Returns the number of indexes at which `a` and `b` have equal keys.
     fn shared(a: impl Iterator<Item = i64>, b: impl Iterator<Item = i64>) -> usize {
         a.zip(b).filter(|(a, b)| a == b).count()
     }
@@ -264,13 +267,12 @@ mod tests {
                 prop_assert_eq!(of_a as u64 >> BandKeys::BAND_SHIFT, band as u64);
                 prop_assert_eq!(of_a == of_b, index.values(band, &a) == index.values(band, &b));
             }
-            // Fewer bands have the first of these keys.
+            // The keys for fewer bands are the first of these keys.
             let fewer = SignatureBandKeys::new(a.len(), bands.div_ceil(2), rows).unwrap();
             prop_assert_eq!(shared(fewer.keys(&a, 7), keys.keys(&a, 7)), bands.div_ceil(2));
         }
 
-        /// Two fingerprints have the key of a band in common if its bits are equal, so all bands
-        /// for which that is true, and no others.
+        /// Two fingerprints share the key of a band if and only if the bits of the band are equal.
         #[test]
         fn keys_of_fingerprints_compare_the_bits_of_a_band(
             a: [u64; 4], flips in prop::collection::vec(0..256_usize, 0..24), bands in 1..=64_usize,
@@ -291,8 +293,9 @@ mod tests {
         }
     }
 
-    /// Returns the bits of the bands, and those that an index for the greatest radius below the
-    /// number of blocks looks up, both sorted.
+    /// Returns two sorted lists of masks: the bits of each band, and the bits that an index looks
+    /// up in each permutation. The index has one block for each band, and the greatest radius below
+    /// the number of blocks.
     fn bands_and_blocks<const N: usize>(bands: u32) -> [Vec<Key<N>>; 2] {
         let layout = BlockLayout::<N>::new(bands - 1, bands).unwrap();
         let mut blocks: Vec<Key<N>> = (layout.permutations().iter().enumerate())

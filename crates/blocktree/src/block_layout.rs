@@ -14,21 +14,22 @@ use crate::sets;
 /// size of the index and to the cost of an insert.
 pub const MAX_PERMUTATIONS: usize = 64;
 
-/// Cost of a descent from the root to a leaf, as a multiple of the cost of reading the next leaf.
+/// Cost of a descent from the root to a leaf, as a multiple of the cost of reading one more
+/// adjacent leaf.
 pub(crate) const DESCENT: f64 = 3.0;
 
 /// Largest guaranteed radius of fingerprints of any width, in bits.
 pub const MAX_RADIUS: u32 = 31;
 
-/// Returns the largest guaranteed radius of fingerprints of `bits` bits, in bits. With a larger one
-/// the leading bits of a permutation would be fewer than about seven, too few to narrow a search to
-/// few leaves.
+/// Returns the largest guaranteed radius of fingerprints of `bits` bits, in bits. With a larger
+/// radius, a permutation would have fewer than about seven leading bits, too few to narrow a search
+/// to few leaves.
 pub fn max_radius(bits: u32) -> u32 {
     (bits / 8).min(MAX_RADIUS)
 }
 
-/// Returns the radius, in bits, of an index on fingerprints of `bits` bits if it is unknown which
-/// function made them.
+/// Returns the default radius, in bits, of an index on fingerprints of `bits` bits, for
+/// fingerprints of unknown origin.
 pub fn default_radius(bits: u32) -> u32 {
     near_duplicate_bits(bits)
 }
@@ -36,12 +37,13 @@ pub fn default_radius(bits: u32) -> u32 {
 /// Reason why [`BlockLayout::in_scope`] rejects a radius and a number of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockLayoutError {
-    /// The radius exceeds the largest guaranteed radius of this width, which is the value.
+    /// The radius exceeds the largest guaranteed radius of this width. The value is that largest
+    /// radius.
     RadiusTooLarge(u32),
     /// The number of blocks must exceed the radius and not exceed the number of bits.
     BlocksOutOfRange,
-    /// The number of permutations, C(blocks, radius), which is the value, exceeds
-    /// [`MAX_PERMUTATIONS`].
+    /// The number of permutations, C(blocks, radius), exceeds [`MAX_PERMUTATIONS`]. The value is
+    /// that number.
     TooManyPermutations(u64),
 }
 
@@ -56,7 +58,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Segment for bits of a word that the permutation does not move.
+    /// Creates a segment for bits of a word that the permutation does not move.
     fn in_place(word: usize, mask: u64) -> Self {
         let (from, to, turn) = (word, word, 0);
         Segment {
@@ -79,7 +81,8 @@ pub struct Permutation<const N: usize> {
 }
 
 impl<const N: usize> Permutation<N> {
-    /// Returns the key of a fingerprint in this permutation. A scope's word stays in front of both.
+    /// Returns the key of a fingerprint in this permutation. The scope's word, if there is one,
+    /// stays the first word.
     #[inline]
     pub fn permute(&self, fingerprint: &Key<N>) -> Key<N> {
         let mut key = [0; N];
@@ -100,7 +103,8 @@ impl<const N: usize> Permutation<N> {
         fingerprint
     }
 
-    /// Numbers of the blocks whose bits are at the front of the key, in the order in the key.
+    /// Returns the numbers of the blocks whose bits are at the front of the key, in the order in
+    /// the key.
     pub fn leading(&self) -> &[usize] {
         &self.leading
     }
@@ -221,7 +225,7 @@ impl<const N: usize> BlockLayout<N> {
     }
 
     /// Makes the layout of an index over bands ([`crate::bands`]): `count` permutations that store
-    /// keys unchanged. `row` masks the bits of the first word behind the scope that
+    /// keys unchanged. `row` is a mask for the first word behind the scope. It has the bits that
     /// [`Permutation::restore`] keeps: the bits of the sketch, which is the same in all bands,
     /// without the band's hash.
     pub(crate) fn with_bands(scope: bool, count: usize, row: u64) -> Self {
@@ -254,7 +258,7 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// Returns whether the index is over sets: its probed permutation has an entry for each element
+    /// Returns whether the index is over sets. Its probed permutation has an entry for each element
     /// of a row. In other indexes each permutation has one entry for each row.
     pub fn has_elements(&self) -> bool {
         self.unprobed > 0
@@ -266,46 +270,46 @@ impl<const N: usize> BlockLayout<N> {
         permutation < self.null_permutation() && usize::from(permutation) >= self.unprobed
     }
 
-    /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
+    /// Returns the number of words at the front of a key that hold the scope's hash: 0 or 1.
     pub fn scope_words(&self) -> usize {
         self.scope_words
     }
 
-    /// Width of a fingerprint in bits. 0 for indexes over bands or sets.
+    /// Returns the width of a fingerprint in bits. 0 for indexes over bands or sets.
     pub fn bits(&self) -> u32 {
         self.blocks.iter().sum()
     }
 
-    /// Guaranteed radius, in bits. 0 for indexes over bands or sets.
+    /// Returns the guaranteed radius, in bits. 0 for indexes over bands or sets.
     pub fn radius(&self) -> u32 {
         self.radius
     }
 
-    /// Width of each block in bits, in the order of the blocks in the fingerprint.
+    /// Returns the width of each block in bits, in the order of the blocks in the fingerprint.
     pub fn blocks(&self) -> &[u32] {
         &self.blocks
     }
 
-    /// The permutations of fingerprints, bands or sets, indexed by their numbers.
+    /// Returns the permutations of fingerprints, bands or sets, indexed by their numbers.
     pub fn permutations(&self) -> &[Permutation<N>] {
         &self.permutations
     }
 
-    /// Number of the additional permutation that holds the rows without a fingerprint (NULL). It is
-    /// the last one.
+    /// Returns the number of the additional permutation that holds the rows without a fingerprint
+    /// (NULL). It follows all other permutations.
     pub fn null_permutation(&self) -> u16 {
         self.permutations.len() as u16
     }
 
-    /// Number of bits at the front of a permutation's keys, behind the scope, by which a search
-    /// within the guaranteed radius can narrow the entries: those of the leading blocks, of the
-    /// band's hash, or of the element.
+    /// Returns the number of bits at the front of a permutation's keys, behind the scope, that a
+    /// search within the guaranteed radius can look up. They are the bits of the leading blocks, of
+    /// the band's hash, or of the element.
     pub fn leading_bits(&self, permutation: usize) -> u32 {
         let blocks = self.permutations[permutation].leading.iter();
         self.hash_bits + blocks.map(|&block| self.blocks[block]).sum::<u32>()
     }
 
-    /// Smallest [`BlockLayout::leading_bits`] of all permutations.
+    /// Returns the smallest [`BlockLayout::leading_bits`] of all permutations.
     pub fn fewest_leading_bits(&self) -> u32 {
         let permutations = 0..self.permutations.len();
         permutations

@@ -21,7 +21,7 @@ pub trait BuildHost: TempFiles {
     fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 
-/// Fill factor of the pages of a new tree, in per cent of their capacity.
+/// Fill factors of the pages of a new tree, in percent of their capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// Fill factor of leaves, in percent.
@@ -31,21 +31,22 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Maximum number of entries of a leaf of this shape at the fill factor, at least 2.
+    /// Returns the maximum number of entries, at this fill factor, of a leaf with the shape
+    /// `shape`. At least 2.
     pub(crate) fn of_leaf<const N: usize>(self, shape: Shape<N>) -> usize {
         (shape.capacity() * usize::from(self.leaf) / 100).max(2)
     }
 
-    /// Maximum number of entries of an inner page with keys of `N` words at the fill factor, at
-    /// least 2.
+    /// Returns the maximum number of entries, at this fill factor, of an inner page with keys of
+    /// `N` words. At least 2.
     pub(crate) fn of_inner<const N: usize>(self) -> usize {
         (inner::capacity::<N>() * usize::from(self.inner) / 100).max(2)
     }
 }
 
 impl Default for Fill {
-    /// Fill factor of 90 percent, which leaves room for some inserts before the first split.
-    /// PostgreSQL's btree uses the same for leaves.
+    /// Returns fill factors of 90 percent, which leave room for some inserts before the first
+    /// split. PostgreSQL's btree fills leaves to 90 percent, too.
     fn default() -> Self {
         Fill {
             leaf: 90,
@@ -147,8 +148,8 @@ pub fn build_sets<H: BuildHost, const N: usize>(
 }
 
 /// Writes the leaves of all permutations, the leaves of the rows without a value (`nulls`), and all
-/// inner pages. Returns the root. `write_permutation` writes the leaves of the permutation with the
-/// number that it gets.
+/// inner pages. Returns the root. `write_permutation` gets the number of a permutation and writes
+/// its leaves.
 fn write_tree<H: BuildHost, const N: usize>(
     host: &mut H,
     permutations: usize,
@@ -206,8 +207,9 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes all leaves of the permutation with this number, except that the last one stays in
-    /// memory. `None` for `permutation` stores the keys of `rows` unchanged.
+    /// Writes all leaves of the permutation with the number `number`. The last leaf stays in memory
+    /// until the next permutation begins or the build ends. `permutation` is `None` if the keys of
+    /// `rows` are stored unchanged.
     fn write_permutation<H: BuildHost>(
         &mut self,
         host: &mut H,
@@ -226,7 +228,7 @@ impl<const N: usize> LeafWriter<N> {
         self.divide_last(host);
     }
 
-    /// Begins a new leaf with this low key and no entries.
+    /// Begins a new leaf without entries, with the low key `start`.
     fn begin_leaf(&mut self, start: EntryKey<N>) {
         self.start = start;
         self.shape = Shape::LEAST;
@@ -261,8 +263,8 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes the current leaf. `next` is the low key of the next leaf; `None` if this is the last
-    /// leaf of the tree.
+    /// Writes the current leaf. `next` is the low key of the next leaf, or `None` if this is the
+    /// last leaf of the tree.
     fn write_leaf<H: BuildHost>(&mut self, host: &mut H, next: Option<EntryKey<N>>) {
         let narrow = self.entries.iter().all(|&(_, tid)| is_narrow(tid));
         let shape = Shape::between(&self.start, next.as_ref(), narrow);

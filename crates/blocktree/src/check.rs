@@ -11,7 +11,7 @@ use crate::sets;
 use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 
-/// Counts of a check of a tree.
+/// Numbers of pages, entries and rows that a check of a tree has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
     /// Number of leaves of all permutations.
@@ -24,14 +24,14 @@ pub struct CheckStats {
     pub rows: u64,
     /// Number of rows without a fingerprint (NULL).
     pub null_rows: u64,
-    /// True if all permutations hold the same rows, or the elements of these rows. It may be false
-    /// in a sound tree: after a crash during an insert, only some permutations may have the row of
-    /// the aborted transaction, until a vacuum removes it.
+    /// True if all permutations contain the same rows, or the elements of these rows. It may be
+    /// false in an intact tree: after a crash during an insert, only some permutations may have the
+    /// row of the aborted transaction, until a vacuum removes it.
     pub permutations_agree: bool,
 }
 
 impl CheckStats {
-    /// Counts an entry of the permutation with this number.
+    /// Counts an entry of the permutation with the number `permutation`.
     fn count<const N: usize>(&mut self, permutation: u16, layout: &BlockLayout<N>) {
         self.entries += 1;
         match permutation {
@@ -84,7 +84,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     ) -> Result<CheckStats> {
         let mut stats = CheckStats::default();
         let root = self.refresh_root()?;
-        // Separators and downlinks of the level above. For the root, this is the root itself.
+        // Separators and downlinks of the level above. Above the root, a single downlink to the
+        // root.
         let mut above: Vec<(EntryKey<N>, Block)> = vec![(EntryKey::start_of(0), root.block)];
         for level in (1..=root.level).rev() {
             stats.inner_pages += above.len() as u64;
@@ -229,8 +230,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     }
 }
 
-/// Returns the defect if the separators of an inner page are out of order or outside the page's
-/// range; else `None`.
+/// Returns a description of the defect if the separators of an inner page are out of order or
+/// outside the page's range. Otherwise returns `None`.
 fn misplaced_separator<P: PageGuard, const N: usize>(
     page: &Inner<P, N>,
     layout: &BlockLayout<N>,
@@ -246,8 +247,8 @@ fn misplaced_separator<P: PageGuard, const N: usize>(
     (!in_range).then_some("separator out of its page's range")
 }
 
-/// Returns the entries of a leaf from the entry key `from` on, each as row address and unpermuted
-/// key. Returns an error if an entry of the leaf is outside the leaf's range or impossible.
+/// Returns the row address and the unpermuted key of each entry of a leaf from the entry key `from`
+/// on. Returns an error if an entry of the leaf is outside the leaf's range or impossible.
 fn checked_entries<P: PageGuard, const N: usize>(
     leaf: &Leaf<P, N>,
     layout: &BlockLayout<N>,

@@ -3,14 +3,14 @@
 //! ([`Components`]).
 //!
 //! A node is a fingerprint or a signature. A node has a number, which is its index in arrays, and a
-//! rank: of two nodes in a cluster, the node with the lower rank is kept. Both methods depend only
-//! on ranks and pairs, so they are deterministic.
+//! rank: the node with the lowest rank of a cluster is kept. Both methods depend only on ranks and
+//! pairs, so they are deterministic.
 
 use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// Value that stands for the rank of a node without a rank.
+/// Value of a rank that marks a node without a rank.
 pub const UNRANKED: u32 = u32::MAX;
 
 /// Packs two numbers into one word: `a` in the upper half, `b` in the lower half. Words are ordered
@@ -39,14 +39,14 @@ pub trait Centers<F: TempFiles, const M: usize> {
 }
 
 /// Clusters around representatives (stars). Nodes are visited in the order of ranks. A node that
-/// has no representative becomes a representative: of itself, and of all near nodes that have none.
-/// So each member of a cluster is near its representative. This is the greedy choice of canopies
-/// (McCallum, Nigam, Ungar, KDD 2000) with equal radii.
+/// has no representative becomes one: it represents itself and all near nodes that have no
+/// representative. So each member of a cluster is near its representative. This is the greedy
+/// choice of canopies (McCallum, Nigam, Ungar, KDD 2000) with equal radii.
 ///
 /// In other words, the representative of a node is the near representative with the lowest rank, or
 /// the node itself. So the result for a node depends only on nodes of lower rank, and sorted lists
-/// suffice (time-forward processing: Zeh, EEF Summer School 2002, has the same for maximal
-/// independent sets).
+/// suffice. This is time-forward processing, which Zeh (EEF Summer School 2002) uses for maximal
+/// independent sets.
 pub struct Star<F: TempFiles, const M: usize> {
     /// Pairs of near nodes. First word: the higher and the lower rank. Second word: the number of
     /// the node with the higher rank.
@@ -67,8 +67,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// Adds a pair of near nodes `a` and `b`, each as number and rank. Pairs may be added in any
-    /// order and more than once. Pairs of two crowded nodes may be omitted.
+    /// Adds a pair of near nodes. `a` and `b` each have a node's number and its rank. Pairs may be
+    /// added in any order and more than once. Pairs of two crowded nodes may be omitted.
     pub fn add_pair(&mut self, files: &mut F, a: (u32, u32), b: (u32, u32)) {
         let (low, high) = if a.1 < b.1 { (a, b) } else { (b, a) };
         if low.1 != high.1 {
@@ -95,10 +95,10 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         self.len() == 0
     }
 
-    /// Computes the clusters. In `ranks`, which has the rank of each node at the index of its
-    /// number, replaces the rank of each node that does not represent itself by the rank of its
-    /// representative. `centers` must be empty. Calls `done` once for each pair and each entry of a
-    /// crowded node.
+    /// Computes the clusters. `ranks` has the rank of each node at the index of the node's number.
+    /// Replaces the rank of each node by the rank of its representative, unless the node represents
+    /// itself. `centers` must be empty. Calls `done` once for each pair and each entry of a crowded
+    /// node.
     ///
     /// Nodes are visited in the order of ranks, so their numbers are in random order. To avoid
     /// random access to `ranks`, a set with a bit for each rank records which nodes have a
@@ -197,7 +197,8 @@ impl<F: TempFiles> RankSet<F> {
 }
 
 /// Clusters as connected components: two nodes are in one component if a chain of pairs connects
-/// them. A union-find forest. The node with the lowest rank represents a component.
+/// them. They are stored as a union-find forest. The node with the lowest rank represents a
+/// component.
 pub struct Components<F: TempFiles> {
     /// Parent of each node, at the index of its number.
     parents: Paged<F>,
@@ -242,8 +243,8 @@ impl<F: TempFiles> Components<F> {
         a.min(b)
     }
 
-    /// In `ranks`, which has the rank of each node at the index of its number, replaces each rank
-    /// by the lowest rank of the node's component.
+    /// Replaces each rank in `ranks` by the lowest rank of the node's component. `ranks` has the
+    /// rank of each node at the index of the node's number.
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
         // A root has the lowest number of its component, so it precedes the other nodes.
         for node in 0..self.nodes {

@@ -30,7 +30,8 @@ impl Blocks {
 pub struct Compacted {
     /// Number of blocks that the index still needs. The caller can truncate the file to this size.
     pub end: Block,
-    /// Unused pages below `end` that are in no free list. [`Tree::add_free_pages`] adds them.
+    /// Unused pages below `end` that are in no free list. [`Tree::add_free_pages`] adds them to
+    /// one.
     pub holes: Vec<Block>,
     /// True if another call would move no further page. False if `may_continue` stopped the
     /// compaction.
@@ -162,10 +163,10 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     }
 
     /// Moves the page at block `from` to the unused block `to`, so that block `from` can be
-    /// truncated. If the vacuum is cancelled before that, block `from` remains. Other processes may
-    /// remember the block of the first page of a level, because it is or was the root. So the old
-    /// block of a first page becomes a free page, which shows these processes that the page has
-    /// moved.
+    /// truncated. If the vacuum is cancelled before the truncation, block `from` remains. Other
+    /// processes may remember the block of the first page of a level, because it is or was the
+    /// root. So the old block of a first page becomes a free page, which shows these processes that
+    /// the page has moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));
@@ -190,8 +191,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
             self.refresh_root()?;
             return Ok(());
         }
-        // The page whose right link leads to the moved page. The first page of a level has none,
-        // and its own old block is changed instead.
+        // `left` is the page whose right link leads to the moved page. The first page of a level
+        // has no such page, and its own old block is changed instead.
         let left = self.left_neighbour(&low, level)?;
         let mut other = self.store.write(left.unwrap_or(from));
         let mut parent = self.lock_inner(&low, level + 1)?;

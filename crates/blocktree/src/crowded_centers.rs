@@ -3,22 +3,22 @@
 //! [`BucketCenters`](crate::bands::BucketCenters).
 //!
 //! A node is compared with all representatives in the order of ranks, by vector instructions. There
-//! are few representatives, because a node near a representative does not become one: about the
-//! number of nodes divided by the number of pairs from which on a node is crowded.
+//! are few representatives, because a node near a representative does not become one. Their number
+//! is about the number of nodes divided by the minimum number of pairs of a crowded node.
 
 use crate::clusters::{Centers, split};
 use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
-/// Number of representatives that are compared, written to the file or read from it at once: a
-/// piece.
+/// Number of representatives in a piece. A piece is compared, written to the file or read from the
+/// file at once.
 const NODES_PER_BATCH: usize = 1024;
 
 /// Rule that decides whether two fingerprints are near each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Nearness {
-    /// Maximum distance in bits.
+    /// Maximum distance of near fingerprints, in bits.
     pub radius: u32,
     /// Number of words of scope in front of a fingerprint, which must be equal.
     pub scope_words: usize,
@@ -26,8 +26,8 @@ pub struct Nearness {
 
 /// List of some of the representatives, in the order of ranks.
 struct CenterList<const M: usize> {
-    /// For each representative, a word of rank and node number, then the scope's word if there is
-    /// one and the fingerprint.
+    /// For each representative, a word with its rank and its node number, then the scope's word if
+    /// there is one, then the fingerprint.
     keys: Vec<Key<M>>,
     /// For each representative, the number of its scope among the scopes with the same hash.
     scopes: Vec<u32>,
@@ -55,8 +55,8 @@ impl<const M: usize> CenterList<M> {
     }
 
     /// Returns the lowest rank of a representative in this list that is near the node with `key` in
-    /// `scope` and for whose node number `accept` returns true. If there is none with a rank less
-    /// than `below`, may return any rank from `below` on. `found` is a buffer.
+    /// `scope`. Skips representatives for whose node number `accept` returns false. If no such rank
+    /// is less than `below`, may return any rank from `below` on. `found` is a buffer.
     fn first_near(
         &self,
         key: &Key<M>,
@@ -94,7 +94,8 @@ impl<const M: usize> CenterList<M> {
         }
     }
 
-    /// Replaces the representatives by those that [`CenterList::write`] wrote into `bytes`.
+    /// Replaces the representatives in this list by those that [`CenterList::write`] wrote into
+    /// `bytes`.
     fn read(&mut self, bytes: &[u8]) {
         self.keys.clear();
         self.scopes.clear();
@@ -144,8 +145,8 @@ impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
         }
     }
 
-    /// Like [`Centers::first_near`], but only counts representatives for whose node number `accept`
-    /// returns true.
+    /// Like [`Centers::first_near`], but skips representatives for whose node number `accept`
+    /// returns false.
     pub fn first_accepted(
         &mut self,
         files: &mut F,

@@ -2,15 +2,16 @@
 //! Robinson, ACM TODS 6, 1981).
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
-//! other processes have added meanwhile. The second search is not needed if the first one found
-//! nothing and the leaves that it read are unchanged when the row's entries are appended to them.
-//! In that case no other row has been added meanwhile, and the second search would find only the
-//! new row. docs/dev/locking.md, "Searches that an insertion validates", has the proof.
+//! other processes have added meanwhile. The second search is not needed if the first search found
+//! nothing, and if the leaves that the first search read are unchanged when the row's entries are
+//! appended to them. In that case no other row has been added meanwhile, and the second search
+//! would find only the new row. docs/dev/locking.md, "Searches that an insertion validates", has
+//! the proof.
 
 use crate::key::{Block, EntryKey, Key};
 use crate::store::PAGES_PER_RECORD;
 
-/// Number of words of the longest key: 256 bits and a scope.
+/// Maximum number of words of a key: four words of a 256-bit fingerprint and one word of a scope.
 const MOST_WORDS: usize = 5;
 
 /// Key of any width, padded with zero words.
@@ -76,8 +77,8 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the ended search with its unpermuted query and its radius in bits; `None` if the
-    /// search found a row or read two leaves of a permutation.
+    /// Returns the search, which has ended, with its unpermuted query and its radius in bits.
+    /// `None` if the search found a row or read two leaves of a permutation.
     pub(crate) fn ended<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
@@ -87,8 +88,9 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether the search read this leaf in this version, and its query has the key of the
-    /// entry that is added. `version` is the leaf's present version.
+    /// Returns whether the search looked for the key of an added entry on the leaf at `block`,
+    /// which receives the entry, and the leaf has not changed since then. `version` is the leaf's
+    /// present version.
     pub(crate) fn has_read<const N: usize>(
         &self,
         entry_key: &EntryKey<N>,
@@ -105,9 +107,9 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the added row if no row was near it. `entries` is the number of the row's entries
-    /// that were appended in one step to leaves that the search had read. `None` if the search also
-    /// read other leaves.
+    /// Returns the added row if the search proves that no other row was near it. `entries` is the
+    /// number of the row's entries that were appended in one step to leaves that the search had
+    /// read. `None` if the search also read other leaves.
     pub(crate) fn lone_row(&self, entries: usize) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let read = self.leaves.iter().flatten().count();

@@ -13,8 +13,8 @@ use std::rc::Rc;
 pub struct Row<const N: usize> {
     /// Address of the row in its table.
     pub tid: Tid,
-    /// The scope's word if keys have one, then the fingerprint (or what the index stores instead).
-    /// `None` if the row has none.
+    /// The scope's word if keys have one, then the fingerprint, or the sketch in an index on
+    /// signatures. `None` if the row has no value (NULL).
     pub fingerprint: Option<Key<N>>,
 }
 
@@ -41,8 +41,8 @@ impl<const N: usize> FullScan<N> {
         }
     }
 
-    /// Creates a scan of only the rows without a fingerprint: all, or those of `scope` if it is
-    /// given.
+    /// Creates a scan of only the rows without a fingerprint. If `scope` is given, reads only the
+    /// rows of this scope.
     pub fn nulls(layout: Rc<BlockLayout<N>>, scope: Option<u64>) -> Self {
         FullScan {
             cursor: Self::cursor(layout.null_permutation(), scope),
@@ -63,7 +63,8 @@ impl<const N: usize> FullScan<N> {
         LevelCursor::at(EntryKey::before_key(permutation, key))
     }
 
-    /// Reads one more leaf and appends its rows to `rows`. Returns false if there was no leaf left.
+    /// Reads one more leaf and appends its rows to `rows`. Returns false if there was no leaf left
+    /// to read.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -18,7 +18,7 @@ use crate::tree::Tree;
 pub type IndexMetric = Metric<Rc<Bands>>;
 
 impl IndexMetric {
-    /// Returns the bands of an index on signatures; `None` for other metrics.
+    /// Returns the bands of an index on signatures. `None` for other metrics.
     pub fn bands(&self) -> Option<&Rc<Bands>> {
         match self {
             Metric::Jaccard(bands) => Some(bands),
@@ -26,7 +26,7 @@ impl IndexMetric {
         }
     }
 
-    /// Returns the metric as the meta page stores it: for signatures with the number of hashes
+    /// Returns the metric as the meta page stores it. For signatures, it has the number of hashes
     /// instead of the bands.
     pub fn with_hashes(&self) -> Metric<usize> {
         match self {
@@ -62,8 +62,8 @@ impl IndexMetric {
         }
     }
 
-    /// Number of external sorts that a build needs. Key `i` of a row goes to sort `i`. The last
-    /// sort also takes all further keys of the row.
+    /// Returns the number of external sorts that a build needs. Key `i` of a row goes to sort `i`.
+    /// The last sort also takes all further keys of the row.
     pub fn sorts(&self) -> usize {
         match self {
             Metric::Hamming { .. } => 1,
@@ -72,8 +72,8 @@ impl IndexMetric {
         }
     }
 
-    /// Memory in bytes for the sort with number `sort` if all sorts together may use `memory`
-    /// bytes.
+    /// Returns the number of bytes of memory for the sort with number `sort`. All sorts together
+    /// may use `memory` bytes.
     pub fn sort_memory(&self, sort: usize, memory: usize) -> usize {
         match self {
             Metric::Hamming { .. } | Metric::Jaccard(_) => memory / self.sorts(),

@@ -1,8 +1,8 @@
 //! Statistics of a tree: its pages, their fill, and how unevenly its keys are distributed.
 //!
 //! A search within the guaranteed radius looks up the query's leading bits in each permutation, and
-//! reads all entries with these bits. Let n of a permutation's N entries share the same leading
-//! bits. A random row is one of these n with probability n / N, and its search then reads n
+//! reads all entries with these bits. Suppose that n of a permutation's N entries have the same
+//! leading bits. A random row is one of these n with probability n / N, and its search then reads n
 //! entries. So the average number of entries read, over the rows of the index, is the sum of n * n
 //! / N over all leading bits that occur. If the keys are spread evenly over 2^p prefixes, it is 1 +
 //! (N - 1) / 2^p.
@@ -38,8 +38,8 @@ pub struct Info<const N: usize> {
     /// Number of entries that a search within the guaranteed radius reads in all permutations, on
     /// average over the rows of the index.
     pub mean_candidates: f64,
-    /// The largest set of entries in one permutation that a search within the guaranteed radius
-    /// reads; `None` if the probed permutations are empty.
+    /// Largest set of entries that a search within the guaranteed radius reads in one permutation.
+    /// `None` if the probed permutations are empty.
     pub largest_bucket: Option<LargestBucket<N>>,
 }
 
@@ -202,14 +202,15 @@ impl<const N: usize> Info<N> {
         }
     }
 
-    /// Fill factor of the leaves that have an entry, from 0 to 1; `None` if there is no such leaf.
+    /// Returns the fill factor of the leaves that have an entry, from 0 to 1. `None` if there is no
+    /// such leaf.
     pub fn fill(&self) -> Option<f64> {
         (self.capacity > 0).then(|| self.entries as f64 / self.capacity as f64)
     }
 }
 
-/// Returns the scope's hash of a key (0 without a scope) and the `bits` leading bits behind it, at
-/// most 64, left-aligned.
+/// Returns the scope's hash of a key (0 without a scope), and the `bits` bits behind it,
+/// left-aligned. `bits` is at most 64.
 fn prefix<const N: usize>(layout: &BlockLayout<N>, key: &Key<N>, bits: u32) -> (u64, u64) {
     let scope = match layout.scope_words() {
         0 => 0,

@@ -10,13 +10,13 @@ use crate::page::{self, Entries, HEADER, Kind, Page, PageView, Sizes};
 use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 
-/// Maximum number of entries of an inner page with keys of `N` words.
+/// Returns the maximum number of entries of an inner page with keys of `N` words.
 pub const fn capacity<const N: usize>() -> usize {
     page::capacity(N, 8 * N + REST)
 }
 
-/// Typical number of entries of an inner page, in an index that was built with the default fill
-/// factor.
+/// Returns the typical number of entries of an inner page, in an index that was built with the
+/// default fill factor.
 pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
@@ -50,12 +50,13 @@ pub type InnerRef<'a, const N: usize> = Inner<&'a Page, N>;
 pub type InnerMut<'a, const N: usize> = Inner<&'a mut Page, N>;
 
 impl<P, const N: usize> Inner<P, N> {
-    /// Offset on the page of the key of entry `i`.
+    /// Returns the offset on the page of the key of entry `i`.
     const fn key_start(i: usize) -> usize {
         HEADER + 8 * N * i
     }
 
-    /// Offset on the page of the other fields of entry `i`: child, permutation, row address.
+    /// Returns the offset on the page of the other fields of entry `i`: child, permutation, row
+    /// address.
     const fn rest_start(i: usize) -> usize {
         Self::END - REST * (i + 1)
     }
@@ -72,20 +73,20 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         page::u16_at(&self.page, Self::rest_start(i) + 4)
     }
 
-    /// Separator of entry `i`.
+    /// Returns the separator of entry `i`.
     #[inline]
     pub fn separator(&self, i: usize) -> EntryKey<N> {
         let tid = page::tid_at(&self.page, Self::rest_start(i) + 6);
         EntryKey::new(self.separator_permutation(i), self.key(i), tid)
     }
 
-    /// Block of the child page of entry `i`.
+    /// Returns the block of the child page of entry `i`.
     #[inline]
     pub fn child(&self, i: usize) -> Block {
         page::u32_at(&self.page, Self::rest_start(i))
     }
 
-    /// Separators and child blocks of all entries.
+    /// Returns the separators and the child blocks of all entries.
     pub fn entries(&self) -> impl Iterator<Item = (EntryKey<N>, Block)> {
         (0..self.count()).map(|i| (self.separator(i), self.child(i)))
     }
@@ -97,14 +98,14 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         self.search_from(0, entry_key)
     }
 
-    /// Does the same as [`Inner::search`], among the entries from `low` on. The separator of entry
+    /// Like [`Inner::search`], but searches only the entries from `low` on. The separator of entry
     /// `low` must not be above the entry key.
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
-        // Permutation and first key word nearly always decide the comparison. The other fields are
-        // elsewhere on the page, so they are read only when first words are equal. Permutations are
-        // also read if the page has entries of several permutations.
+        // The permutation and the first key word nearly always decide the comparison. The fields
+        // other than the key are elsewhere on the page, so they are read only if the first words
+        // are equal. Permutations are also read if the page has entries of several permutations.
         let word = entry_key.key[0];
         let one_permutation = high > 1
             && self.separator_permutation(low.max(1)) == entry_key.permutation
@@ -206,8 +207,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.truncate(count - 1, count);
     }
 
-    /// Appends the entries of another page from entry `from` on, and takes the other page's right
-    /// sibling as its own. The page must have room for these entries.
+    /// Appends the entries of the page `other` from entry `from` on. The right sibling of `other`
+    /// becomes the right sibling of this page. The page must have room for these entries.
     pub(crate) fn append_from<Q>(&mut self, other: &Inner<Q, N>, from: usize)
     where
         Q: Deref<Target = Page>,
@@ -224,7 +225,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
     }
 
     /// Splits the page: moves the entries from entry `kept` on to the new page `right` at `block`,
-    /// which becomes the right sibling.
+    /// which becomes the right sibling of this page.
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, kept: usize) {
         let separator = self.separator(kept);
         InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);

@@ -18,8 +18,8 @@ pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 /// permutations.
 const MOST: usize = 256;
 
-/// Number of descents before pages are copied. A transaction of a few rows reads most pages only
-/// once, so copies would not pay.
+/// Minimum number of descents before pages are copied. A transaction of a few rows reads most pages
+/// only once, so the copies would cost more than they save.
 const BEFORE_COPIES: u32 = 16;
 
 /// Copies of the inner pages of one index. The cache is valid as long as no page is moved to
@@ -30,12 +30,13 @@ pub(crate) struct InnerCache {
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     /// Number of descents so far, saturating.
     descents: Cell<u32>,
-    /// Leaf to which copies led last in each permutation, and the inner page above this leaf.
+    /// For each permutation, the leaf that was last found through a page copy, and the inner page
+    /// above this leaf.
     last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }
 
 impl InnerCache {
-    /// Counts a descent and returns whether this descent should copy pages.
+    /// Counts a descent. Returns whether this descent should copy pages.
     pub(crate) fn counts(&self) -> bool {
         let descents = self.descents.get().saturating_add(1);
         self.descents.set(descents);
@@ -115,8 +116,8 @@ mod tests {
         EntryKey::new(0, [word], Tid::new(0, 0))
     }
 
-    /// Inner page for the keys from 10 on. Its child pages start at 10 (block 100) and at 20 (block
-    /// 200).
+    /// Returns an inner page for the keys from 10 on. Its child pages start at 10 (block 100) and
+    /// at 20 (block 200).
     fn page() -> Page {
         let mut page = [0; PAGE_SIZE];
         let mut inner = InnerMut::<1>::format_at(&mut page, 1, &entry_key(10));

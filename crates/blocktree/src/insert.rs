@@ -10,8 +10,8 @@ use crate::page::{Kind, Page, PageRef, PageView, Result, corrupt};
 use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, WritePages};
 use crate::tree::Tree;
 
-/// Maximum number of entries whose leaves are located together and changed by one log record: as
-/// many as an index has permutations by default.
+/// Maximum number of entries in a group. The leaves of a group are located together and changed by
+/// one log record. The number equals the default number of permutations of an index.
 const GROUP: usize = PAGES_PER_RECORD;
 
 /// Locked leaf and the entry to append to it.
@@ -39,8 +39,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
                 return Ok(());
             }
             let lone_row = self.insert_group(&group, search.take())?;
-            // All entries of the row must have been added at the same moment, which is true only if
-            // the row had one group of entries.
+            // A row counts as alone only if all its entries were added at the same moment. That is
+            // true only if the row had one group of entries.
             if let (Some(leaves), Some(row), None) =
                 (self.leaves, lone_row, entry_keys.clone().next())
             {
@@ -49,9 +49,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Adds a group of entries, each given with the block of its probable leaf. `search` is the
-    /// last empty search. Returns the added row if the search proves that no row is near it; see
-    /// [`EmptySearch::lone_row`].
+    /// Adds a group of entries. Each element of `group` has an entry and the block of the leaf that
+    /// probably covers it. `search` is the last search, if it found nothing. Returns the added row
+    /// if that search proves that no other row is near it ([`EmptySearch::lone_row`]).
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -66,10 +66,11 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(lone_row)
     }
 
-    /// Appends as many entries of a group as possible by one log record. `group` has no gaps. Skips
-    /// an entry whose leaf is full, wrong, locked by another process while this function holds a
-    /// lock, or receives another entry of the group. Returns which entries were added, and the row
-    /// as [`Tree::insert_group`] does.
+    /// Appends as many entries of a group as possible by one log record. In `group`, all entries
+    /// precede the elements that are `None`. Skips an entry if its leaf is full, does not cover it,
+    /// or receives another entry of the group. Also skips an entry if another process has locked
+    /// its leaf while this function holds a lock. Returns which entries were added, and the row
+    /// that [`Tree::insert_group`] returns.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -117,8 +118,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok((added, lone_row))
     }
 
-    /// Locates and prefetches the leaves for the first entries of a row, as many as the leaf cache
-    /// has slots. Does nothing without a leaf cache.
+    /// Locates and prefetches the leaves for the first entries of a row. Their number is limited by
+    /// the number of slots of the leaf cache. Does nothing without a leaf cache.
     fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.take(leaf_cache::CACHED_PERMUTATIONS).fuse();
         while self.leaves.is_some() {
@@ -233,8 +234,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks the first free page of a level and the meta page, whose free list the page will leave.
-    /// `None` if the level has no free page.
+    /// Locks the first free page of a level, and the meta page, from whose free list the caller
+    /// removes it. `None` if the level has no free page.
     fn take_free(&self, level: u16) -> Result<Option<FreePage<S::Write<'s>>>> {
         let first = |meta_page: &Page| MetaRef::new(meta_page).free_list(level).first;
         if first(&self.store.read(0)).is_none() {
@@ -322,7 +323,7 @@ struct FreePage<W> {
     page: W,
     /// Lock on the meta page.
     meta_page: W,
-    /// Free list of the level after the page has been taken.
+    /// Free list of the level without this page.
     rest: FreeList,
 }
 
@@ -330,7 +331,7 @@ struct FreePage<W> {
 struct Split<const N: usize> {
     /// Low key of the new right page.
     separator: EntryKey<N>,
-    /// For an inner page: number of entries that stay on the left page. `None` for a leaf.
+    /// Number of entries of an inner page that stay on the left page. `None` for a leaf.
     kept: Option<usize>,
 }
 

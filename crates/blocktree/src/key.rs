@@ -139,8 +139,8 @@ impl<const N: usize> EntryKey<N> {
     }
 }
 
-/// Returns the XOR of two keys without their first `skipped` words, and the number of its one bits,
-/// which is the Hamming distance.
+/// Returns the XOR of two keys without their first `skipped` words, and the number of set bits in
+/// it, which is the Hamming distance.
 #[inline]
 pub(crate) fn difference<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> (Key<N>, u32) {
     let (mut difference, mut distance) = ([0; N], 0);

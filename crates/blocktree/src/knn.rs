@@ -18,21 +18,21 @@ use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// A ring's plan costs at most this many times as much as the plan of the previous ring, unless the
-/// ring is only one bit wide.
+/// Maximum ratio of the cost of a ring's plan to the cost of the previous ring's plan. A ring that
+/// is only one bit wide may cost more.
 const GROWTH: f64 = 4.0;
 
 /// Number of rows that are kept when a permutation is first read from start to end. Most callers of
-/// a nearest-neighbour search want no more rows, and keeping a row costs as much as filtering a
-/// hundred.
+/// a nearest-neighbour search want no more rows. Keeping a row costs as much as comparing a hundred
+/// rows with the query.
 const FIRST_KEPT: usize = 64;
 
 /// Factor by which the number of kept rows grows each time that a permutation is read again from
 /// start to end, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// If fewer rows than this have been returned, the query counts as one without near rows. One of
-/// the rows may be the query itself, if it is in the table.
+/// Minimum number of returned rows for a query that counts as one with near rows. One of the rows
+/// may be the query itself, if it is in the table.
 const MIN_NEAR_ROWS: usize = 3;
 
 /// Number of bits that [`KnnScan::end_ring_early`] adds to the end of a ring that it estimates from
@@ -43,8 +43,8 @@ const MARGIN: u32 = 1;
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
-    /// Fingerprint by whose distance rows are ordered. `None` to order by the distance from the
-    /// query of `scan`. If it is given, all rows that `scan` finds are one ring.
+    /// Fingerprint from which the distances that order the rows are measured. All rows that `scan`
+    /// finds are then one ring. `None` to order rows by their distance from the query of `scan`.
     center: Option<Key<N>>,
     /// True if the first ring has been begun.
     begun: bool,
@@ -70,9 +70,9 @@ pub struct KnnScan<const N: usize> {
 impl<const N: usize> KnnScan<N> {
     /// Creates a search for rows in the order of their distance to the query of `scan`, which must
     /// not have been stepped. The first ring has the radius of the scan's plan. Rows at the same
-    /// distance are ordered by their distance to the first key of `then_by`, then to the next, and
-    /// at last by address. Rows at a distance of more than `limit` bits are not returned. The
-    /// search keeps as many rows as fit into `memory` bytes, or a small minimum.
+    /// distance are ordered by their distance to the first key of `then_by`, then by their distance
+    /// to the next key, and finally by address. Rows at a distance of more than `limit` bits are
+    /// not returned. The search keeps as many rows as fit into `memory` bytes, or a small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.layout().bits());
         let skipped = scan.layout().scope_words();
@@ -130,8 +130,9 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Restarts the scan for the rows of the current ring that did not fit into memory, or else for
-    /// the next ring. Returns false if there are no more rows within the limit.
+    /// Restarts the scan for the rows of the current ring that did not fit into memory. If all rows
+    /// did fit, restarts it for the next ring. Returns false if there are no more rows within the
+    /// limit.
     fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
         let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
         match (self.ring.begin_pass(), self.center) {
@@ -165,12 +166,12 @@ impl<const N: usize> KnnScan<N> {
         last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
     }
 
-    /// Reduces the end of the ring when a permutation is first read from start to end, so that the
-    /// filter rejects most rows. Estimates from the distances on the first leaf at which distance
-    /// about [`FIRST_KEPT`] rows are found: as many standard deviations below the mean as among
-    /// random fingerprints. If the caller wants more rows, all rows beyond that distance are one
-    /// more ring. Has no effect after the first leaf, because rows that are further away have been
-    /// kept or returned by then.
+    /// Ends the ring at a smaller distance when a permutation is first read from start to end, so
+    /// that the filter rejects most rows. The new end is the distance within which about
+    /// [`FIRST_KEPT`] rows are expected. It is estimated from the distances on the first leaf: as
+    /// many standard deviations below the mean as among random fingerprints. If the caller wants
+    /// more rows, all rows beyond that distance are one more ring. Has no effect after the first
+    /// leaf, because rows that are further away have been kept or returned by then.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
         let is_first = !std::mem::replace(&mut self.is_sized, true);
@@ -202,11 +203,11 @@ impl<const N: usize> KnnScan<N> {
         self.scan.plan().permutation_leaves * leaf::usual_count(N)
     }
 
-    /// Returns the plan for all rows within the limit, if further rings would cost more. `None` if
-    /// rings are cheaper. Rings up to `found_to` bits have been returned. If there are almost no
-    /// near rows, the nearest are expected at the distance at which they are among random
-    /// fingerprints. If a search to that distance costs at least half as much as a search to the
-    /// limit, rings on the way there do not pay.
+    /// Returns the plan for one last ring with all rows within the limit, if several rings would
+    /// cost more. `None` if several rings are cheaper. Rings up to `found_to` bits have been
+    /// returned. If there are almost no near rows, the nearest other rows are expected at the same
+    /// distance as among random fingerprints. If a search to that distance costs at least half as
+    /// much as a search to the limit, rings on the way there do not pay.
     fn last_ring(
         &self,
         found_to: u32,
@@ -268,8 +269,9 @@ impl<const N: usize> KnnScan<N> {
     }
 }
 
-/// Estimates, for the planner, how many times [`KnnScan`] reads a permutation from start to end
-/// until it has returned `rows` rows in order, if it keeps as many rows as fit into `memory` bytes.
+/// Returns how many times [`KnnScan`] reads a permutation from start to end before it has returned
+/// `rows` rows in order. This is an estimate for the planner. The search keeps as many rows as fit
+/// into `memory` bytes.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
     let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);

@@ -3,28 +3,30 @@
 use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;
 
-/// Minimum number of rows that a layout is chosen for. The layout of a smaller index assumes this
-/// number, because most tables grow and a layout lasts until the next REINDEX.
+/// Minimum number of rows for which a layout is chosen. The layout of a smaller index is chosen for
+/// this number, because most tables grow and a layout lasts until the next REINDEX.
 pub const MIN_ROWS: f64 = 1e6;
 
-/// Maximum cost of a layout, as a multiple of the lowest cost, at which fewer permutations are
-/// preferred to cheaper searches.
+/// Maximum ratio of a layout's search cost to the lowest search cost. Among the layouts up to this
+/// ratio, the one with the fewest permutations is chosen.
 const AS_CHEAP: f64 = 1.03;
 
 /// Cost of a descent from the root when layouts are compared, as a multiple of the cost of reading
-/// the next leaf. It is lower than in a query plan: searches with many descents find inner pages in
-/// the processor's caches, and long runs of leaves come from memory. 1.5 fits best, measured for 1
-/// and 10 million rows of 64 and 128 bits and 1 million rows of 256 bits. With 2, the layout chosen
-/// for radius 30 at 256 bits makes searches 11 % slower than a layout with half its permutations.
+/// one more adjacent leaf. It is lower than in a query plan: searches with many descents find inner
+/// pages in the processor's caches, and long runs of leaves come from memory. 1.5 fits best,
+/// measured for 1 and 10 million rows of 64 and 128 bits and 1 million rows of 256 bits. With 2,
+/// the layout chosen for radius 30 at 256 bits makes searches 11 % slower than a layout with half
+/// its permutations.
 const DESCENT: f64 = 1.5;
 
-/// Returns the cost of a plan for comparing layouts, in units of reading the next leaf.
+/// Returns the cost of a plan by which layouts are compared. The unit is the cost of reading one
+/// more adjacent leaf.
 pub fn search_cost<const N: usize>(plan: &Plan<N>) -> f64 {
     plan.cost_with(DESCENT)
 }
 
-/// Maximum number of permutations of a layout that [`best_layout`] chooses for fingerprints of
-/// `bits` bits.
+/// Returns the maximum number of permutations of a layout that [`best_layout`] chooses for
+/// fingerprints of `bits` bits.
 pub fn max_permutations(bits: u32) -> usize {
     match bits {
         0..=64 => 8,
@@ -63,7 +65,8 @@ pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> Block
 fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = BlockLayout<N>> {
     let most = max_permutations(bits);
     let pairs = (0..=max_radius(bits)).flat_map(move |radius| {
-        // Radius 0 gives one permutation for every number of blocks, so one number is enough.
+        // At radius 0, each number of blocks gives one permutation, so one number of blocks is
+        // enough.
         let blocks = if radius == 0 {
             1..=1
         } else {

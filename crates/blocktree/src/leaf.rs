@@ -2,10 +2,10 @@
 //!
 //! A leaf has an array of keys that grows upwards from the page header, and an array of row
 //! addresses that grows downwards from the fields at the end of the page. A build writes the
-//! entries of a leaf in key order. A split keeps most entries in order. A field has the number of
-//! entries at the start of the arrays that are sorted. A search for one prefix locates its range
-//! among the sorted entries and compares all unsorted entries. Other searches compare all entries
-//! of the leaf.
+//! entries of a leaf in key order. A split keeps most entries in order. A field of the page has the
+//! number of sorted entries, which are at the start of the arrays. A search for one prefix locates
+//! its range among the sorted entries and compares all unsorted entries. Other searches compare all
+//! entries of the leaf.
 //!
 //! An insert appends an entry, which changes 15 bytes of the page with usual 64-bit keys. An insert
 //! in order would move half of the page and log the moved bytes in the WAL. The number of bytes of
@@ -17,8 +17,8 @@ use crate::shape::{Shape, common_bytes, most_left_out};
 use crate::store::Patch;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Message for a corrupt leaf that omits bytes of its keys although they are not the same in all
-/// keys between its low key and its high key.
+/// Error message for a corrupt leaf: it omits bytes of its keys, but not all keys between its low
+/// key and its high key have the same values of these bytes.
 pub(crate) const WIDER_RANGE: &str = "leaf whose range is wider than its keys";
 
 /// Returns the maximum number of entries of a leaf with keys of `N` words, in any shape.
@@ -37,7 +37,7 @@ pub const fn usual_size(words: usize) -> usize {
 pub fn expected_size(words: usize, rows: f64) -> f64 {
     let leaves = (rows / usual_count(words)).max(1.0);
     // A leaf omits the first n bytes of its keys unless its keys have two values of these bytes. At
-    // most 256^n leaves do, because each value ends on one leaf.
+    // most 256^n leaves have two values, because each boundary between two values is on one leaf.
     let bytes = (1..=most_left_out(words)).map(|bytes| 256f64.powi(bytes as i32));
     let left_out: f64 = bytes.map(|values| (1.0 - values / leaves).max(0.0)).sum();
     (8 * words + 4) as f64 - left_out
@@ -48,7 +48,7 @@ pub const fn usual_count(words: usize) -> f64 {
     0.9 * page::capacity(words, usual_size(words)) as f64
 }
 
-/// Contents of a [`Leaf`]: marks a [`PageView`] as the view of a leaf page.
+/// Marker type for the entries of a [`Leaf`].
 #[derive(Clone, Copy, Debug)]
 pub struct LeafEntries;
 
@@ -108,7 +108,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         self.shape.key_at(self.page, offset, &self.low)
     }
 
-    /// Returns the mask of those bits of a key's word at index `word` that the page does not omit.
+    /// Returns a mask of the bits of a key's word at index `word` that the page stores.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> u64 {
         match 8 * self.shape.left_out().saturating_sub(8 * word) {
@@ -143,12 +143,12 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     }
 }
 
-/// Minimum number of sorted entries per unsorted entry that a split leaves on the left leaf. With
-/// fewer sorted entries, the split rewrites the left leaf in order.
+/// Minimum ratio of sorted to unsorted entries that stay on the left leaf of a split. At a lower
+/// ratio, the split rewrites the left leaf in order.
 const MIN_SORTED_PER_UNSORTED: usize = 4;
 
-/// Number of entries by which an expected range is extended at both ends. Among evenly distributed
-/// keys, one of a few hundred is further from its expected index.
+/// Number of entries by which [`expected_range`] extends the range at both ends. If keys are evenly
+/// distributed, one key in a few hundred is further from its expected index.
 const AROUND: usize = 32;
 
 /// Returns the range of indexes that is expected to contain all keys from `first` to `last`, among
@@ -243,8 +243,9 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     }
 
     /// Returns two ranges of indexes that together contain all entries with keys from `first` to
-    /// `last` (inclusive): a range of the sorted entries, and all unsorted entries. If the expected
-    /// range misses keys, returns an empty range and all entries.
+    /// `last` (inclusive): a range of the sorted entries, and all unsorted entries. The range of
+    /// sorted entries is a guess. If it does not contain all these keys, returns an empty range and
+    /// the range of all entries.
     #[inline]
     pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());
@@ -336,9 +337,9 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }))
     }
 
-    /// Returns the shape with row addresses of 6 bytes, if one more entry with `tid` fits into the
-    /// leaf only in that shape. `None` if `tid` fits as it is, or there is no room in the wider
-    /// shape.
+    /// Returns the leaf's shape with row addresses of 6 bytes, if one more entry with `tid` fits
+    /// into the leaf only in that shape. `None` if `tid` fits into the present shape, or if there
+    /// is no room in the wider shape.
     pub(crate) fn wider_shape(&self, tid: Tid) -> Option<Shape<N>> {
         let (shape, wider) = (self.shape(), self.shape().widened());
         (!shape.fits(tid) && self.count() < wider.capacity()).then_some(wider)
@@ -496,8 +497,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     }
 }
 
-/// Bytes that the append of an entry to a leaf changes, for a log record of only these bytes: the
-/// bounds of the hole between the arrays, the key and the row address.
+/// Bytes of a leaf that the append of an entry changes: the bounds of the hole between the arrays,
+/// the key and the row address. The log record has only these bytes.
 pub(crate) struct Append<const N: usize> {
     /// New bounds of the hole.
     bounds: [u8; 4],
@@ -565,8 +566,8 @@ mod tests {
             }
         }
 
-        /// The entries that a leaf counts as sorted are in order after any insertion, removal,
-        /// split and merge. All entries count as sorted if the leaf is rewritten in order.
+        /// The entries that a leaf counts as sorted are in order after each insertion, removal,
+        /// split and merge. If the leaf is rewritten in order, all entries count as sorted.
         #[test]
         fn sorted_entries_are_in_order(
             keys in prop::collection::vec(0..1u64 << 60, 2..500), in_order in 0..500usize,

@@ -16,7 +16,8 @@ pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 /// ([`crate::tree::Tree::compact`]).
 #[derive(Debug)]
 pub struct LeafCache {
-    /// For each permutation, a hash of the last key, and the key's leaf. Block 0 if there is none.
+    /// For each permutation, a hash of the last key, and the block of that key's leaf. The block is
+    /// 0 if no key is stored.
     leaves: [Cell<(u64, Block)>; CACHED_PERMUTATIONS],
     /// Copies of inner pages, by which searches find leaves that this cache lacks.
     pub(crate) inner: InnerCache,
@@ -44,8 +45,8 @@ impl Default for LeafCache {
 }
 
 impl LeafCache {
-    /// Creates an empty cache for a constraint, which searches before it adds a row and once more
-    /// afterwards. The cache also stores whether the second search is needed
+    /// Creates an empty cache for a constraint, which searches before it adds a row and again
+    /// afterwards. The cache also stores whether the search afterwards is needed
     /// ([`crate::empty_search`]).
     pub fn for_constraint() -> Self {
         LeafCache {
@@ -80,8 +81,8 @@ impl LeafCache {
         self.empty.set(Some(search));
     }
 
-    /// Removes and returns the last search if it found nothing, before a row is added. Also drops
-    /// the row that was added before.
+    /// Removes the last search and returns it if it found nothing. Also drops the row that was
+    /// added last. An insertion calls this before it adds a row.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {
         if !self.validates {
             return None;
@@ -90,18 +91,18 @@ impl LeafCache {
         self.empty.take()
     }
 
-    /// Stores a row to which nothing was near when it was added.
+    /// Stores a row that had no other row near it when it was added.
     pub(crate) fn remember_lone_row(&self, row: LoneRow) {
         self.lone_row.set(Some(row));
     }
 
-    /// Removes and returns the row that was added last, if nothing was near it then
+    /// Removes and returns the row that was added last, if no other row was near it then
     /// ([`crate::empty_search`]).
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.lone_row.take()
     }
 
-    /// Stores the leaf of a key, in place of the permutation's previous key.
+    /// Stores the leaf of a key. Replaces the key that was stored for the permutation.
     #[inline]
     pub(crate) fn remember<const N: usize>(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(slot) = self.leaves.get(usize::from(permutation)) {

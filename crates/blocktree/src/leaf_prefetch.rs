@@ -82,9 +82,9 @@ mod tests {
         glance
     }
 
-    /// For a full leaf with evenly distributed keys, and for each of 40 prefixes in its range,
+    /// Fills a leaf with evenly distributed keys. For each of 40 prefixes in the leaf's range,
     /// asserts that the prefetched part contains all keys with the prefix and is small. The last
-    /// `appended` keys of the leaf are unsorted. `is_last` says whether the leaf has no right
+    /// `appended` keys of the leaf are unsorted. `is_last` is true if the leaf has no right
     /// sibling.
     fn assert_fetched<const N: usize>(is_last: bool, appended: usize) {
         let (low, high) = (0x1234 << 48, 0x123c << 48);

@@ -37,8 +37,8 @@ impl<const N: usize> LeafQueue<N> {
         self.next == self.leaves.len()
     }
 
-    /// Takes the leaf whose lowest wanted entry key is `wanted`, and drops the leaves before it.
-    /// `None` if the queue does not have it.
+    /// Returns the leaf whose lowest wanted entry key is `wanted`. Removes this leaf and the leaves
+    /// before it from the queue. `None` if the queue does not have the leaf.
     pub(crate) fn take(&mut self, wanted: &EntryKey<N>) -> Option<Block> {
         while let Some((first, leaf)) = self.leaves.get(self.next) {
             if first > wanted {
@@ -61,8 +61,8 @@ impl<const N: usize> LeafQueue<N> {
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Fills a queue with leaves to which the inner page above the leaf of `wanted` has links: the
     /// leaf of `wanted`, then the leaves of the entry keys that `next` returns. `next` gets the
-    /// entry key at which a leaf ends. It returns the lowest wanted entry key from there on, or
-    /// `None` if there is none.
+    /// entry key at which a leaf ends. It returns the lowest wanted entry key from that entry key
+    /// on, or `None` if no more entries are wanted.
     pub(crate) fn find_ahead(
         &self,
         queue: &mut LeafQueue<N>,

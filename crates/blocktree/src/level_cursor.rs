@@ -7,8 +7,9 @@ use crate::page::{Entries, PageView, Result};
 use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 
-/// Next page to read: the first entry key that has not been read, and the page to try first, or
-/// `None` to descend from the root. `None` instead of both if all pages have been read.
+/// Next page that a cursor reads. `None` if all pages have been read. Otherwise the first entry key
+/// that has not been read, and the page to try first. The page is `None` if the cursor must descend
+/// from the root.
 pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
 /// Cursor that reads the pages of one level of the tree, or the leaves of one permutation, from

@@ -127,15 +127,15 @@ impl<const N: usize> LookAhead<N> {
         Ok(first)
     }
 
-    /// Takes the leaf that was queued for the entry key `position`. `None` if it is not in the
-    /// queue.
+    /// Removes the leaf of the entry key `position` from the queue and returns it. `None` if the
+    /// queue does not have this leaf.
     #[inline]
     pub(crate) fn take(&mut self, position: &EntryKey<N>) -> Option<Block> {
         self.queue.take(position)
     }
 
-    /// Returns whether `leaf`, which a probe reads next, has been prefetched. `None` is a leaf that
-    /// must be found by a descent.
+    /// Returns whether `leaf`, which a probe reads next, has been prefetched. `leaf` is `None` if
+    /// the leaf must be found by a descent.
     #[inline]
     pub(crate) fn has_prefetched(
         &self,

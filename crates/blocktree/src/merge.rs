@@ -16,9 +16,10 @@ use crate::store::WritePages;
 use crate::tree::Tree;
 use std::ops::Deref;
 
-/// Entries of a kind of page whose neighbours can be merged: leaves and inner pages.
+/// Marker type for the entries of pages that can be merged with a neighbour: leaves and inner
+/// pages.
 trait Mergeable: Entries {
-    /// Returns the maximum number of entries, at this fill factor, of a page that replaces both
+    /// Returns the maximum number of entries, at this fill factor, of a page that replaces two
     /// neighbours. 0 if the neighbours are damaged.
     fn merged_capacity<P: Deref<Target = Page>, const N: usize>(
         left: &PageView<P, N, Self>,
@@ -169,7 +170,7 @@ pub(crate) struct VisitedPage<const N: usize> {
     pub block: Block,
     /// Number of entries of the page.
     pub count: usize,
-    /// Shape of the page if it is a leaf; `None` for an inner page.
+    /// Shape of the page if it is a leaf. `None` for an inner page.
     pub shape: Option<Shape<N>>,
 }
 
@@ -192,16 +193,16 @@ impl<const N: usize> NeighbourMerger<N> {
         }
     }
 
-    /// Visits the next page; no page may be locked. Returns whether the page was merged into the
-    /// previously visited one.
+    /// Visits the next page. The caller must not hold a lock on a page. Returns whether the page
+    /// was merged into the previously visited page.
     pub fn pass<S: WritePages>(
         &mut self,
         tree: &Tree<'_, S, N>,
         page: VisitedPage<N>,
     ) -> Result<bool> {
         if let Some(left) = &mut self.before {
-            // Estimate without locks: a merged leaf has a wider range and may omit fewer bytes of
-            // each key. [`Tree::merge`] checks it again under locks.
+            // This is an estimate without locks: a merged leaf has a wider range and may omit fewer
+            // bytes of each key. [`Tree::merge`] checks it again under locks.
             let most = match left.shape.zip(page.shape) {
                 Some((left, right)) => self.fill.of_leaf(left.widest_of(right)),
                 None => self.fill.of_inner::<N>(),
@@ -215,7 +216,8 @@ impl<const N: usize> NeighbourMerger<N> {
                 }
             {
                 left.count = sum;
-                // The real shape of the merged leaf may need more bytes per entry than this one.
+                // The actual shape of the merged leaf may need more bytes per entry than this
+                // estimate.
                 left.shape = (left.shape.zip(page.shape)).map(|(a, b)| a.widest_of(b));
                 return Ok(true);
             }

@@ -6,8 +6,8 @@ use crate::metric::{Metric, UsualBound};
 use crate::page::{self, Corruption, HEADER, Kind, Page, PageMut, PageRef};
 use std::ops::{Deref, DerefMut};
 
-/// Magic number of neardup indexes, the first four bytes behind the page header of the meta page:
-/// "ndup".
+/// Magic number of neardup indexes ("ndup"). It is in the first four bytes behind the page header
+/// of the meta page.
 pub const MAGIC: u32 = 0x6e64_7570;
 
 /// Version of the on-disk format that this code reads and writes.
@@ -27,13 +27,13 @@ pub struct Root {
 /// Parameters on the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meta {
-    /// Metric of the index; for signatures with their number of hashes.
+    /// Metric of the index. For signatures, it has their number of hashes.
     pub metric: Metric<usize>,
     /// Number of 64-bit words of a key, including the scope's word.
     pub words: u8,
     /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
     pub scope_words: u8,
-    /// Guaranteed radius of an index on fingerprints, in bits. 0 for other indexes; for signatures
+    /// Guaranteed radius of an index on fingerprints, in bits. 0 for other indexes. For signatures,
     /// the number of bands determines the guaranteed radius.
     pub guaranteed_radius: u8,
     /// For fingerprints: number of blocks. For signatures: number of hashes in each band, or 0 if
@@ -41,8 +41,8 @@ pub struct Meta {
     pub blocks: u8,
     /// Number of permutations, not counting the additional one for rows without a value (NULL).
     pub permutations: u16,
-    /// Bound of searches that do not state one, for which the permutations were chosen. `None` for
-    /// arrays.
+    /// Bound of searches that do not state a bound. The permutations were chosen for this bound.
+    /// `None` for arrays.
     pub bound: Option<UsualBound>,
     /// Location of the tree's root.
     pub root: Root,
@@ -53,7 +53,7 @@ pub struct Meta {
 pub enum MetaError {
     /// The page is damaged, or is not the meta page of a neardup index.
     Corrupt(Corruption),
-    /// The index has another version of the on-disk format, which is the value.
+    /// The index has another version of the on-disk format. The value is that version.
     Version(u16),
 }
 
@@ -76,15 +76,15 @@ const END: usize = FREE + FREE_LISTS * FREE_LIST;
 const FREE_LIST: usize = 8;
 
 /// Number of free lists: one for each level from the leaves (0) on, enough for a tree of 10^9
-/// entries. Higher levels have none. A free page is reused only on its own level, so that the lock
-/// order holds even for a reader that follows an outdated link.
+/// entries. Higher levels have none. A free page is reused only on its own level, so that even a
+/// reader that follows an outdated link locks pages in the required order.
 pub const FREE_LISTS: usize = 4;
 
 /// Free list of one level: a linked list of free pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeList {
-    /// First free page; `None` if the list is empty. The right link of each free page leads to the
-    /// next one.
+    /// First free page. `None` if the list is empty. The right link of each free page leads to the
+    /// next free page.
     pub first: Option<Block>,
     /// Number of free pages in the list.
     pub count: u32,

@@ -4,8 +4,9 @@ use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
 
 /// Metric of an index or a column.
 ///
-/// `S` is what the caller knows about signatures: nothing for a column's type, the number of hashes
-/// for a meta page, the bands for an open index ([`crate::index_metric::IndexMetric`]).
+/// `S` is the type of the information about signatures. It is `()` for the type of a column, the
+/// number of hashes for a meta page, and the bands for an open index
+/// ([`crate::index_metric::IndexMetric`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric<S = ()> {
     /// Hamming distance of fingerprints. Each permutation stores the fingerprint with its bits in
@@ -17,13 +18,13 @@ pub enum Metric<S = ()> {
     /// Estimated Jaccard distance of MinHash signatures: the share of positions in which they
     /// differ. Each permutation stores the keys of one band ([`crate::bands`]).
     Jaccard(S),
-    /// Overlap of arrays of `bigint`: searches find arrays with a common element. There is no
-    /// distance ([`crate::sets`]).
+    /// Overlap of arrays of `bigint`: searches find arrays that share an element with the query.
+    /// Arrays have no distance ([`crate::sets`]).
     Overlap,
 }
 
-/// Number of positions of near-duplicate signatures for each position that may differ: one in five
-/// may differ.
+/// Inverse of the maximum share of positions in which two near-duplicate signatures differ: one
+/// position in five may differ.
 const POSITIONS_PER_MISMATCH: usize = 5;
 
 /// Largest estimated Jaccard distance of near-duplicate signatures by convention.
@@ -33,7 +34,7 @@ pub const NEAR_DUPLICATE_RADIUS: f64 = 1.0 / POSITIONS_PER_MISMATCH as f64;
 pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_RADIUS;
 
 /// Returns the largest Hamming distance of near-duplicate fingerprints by convention, in bits.
-/// `bits` is their width.
+/// `bits` is the width of the fingerprints.
 ///
 /// The bound depends on the width only. 6 of 64 bits and 12 of 128 bits are the radii of
 /// similarity 0.8 of `minhash64` and `minhash128`. 31 of 256 bits is the radius recommended for PDQ
@@ -64,8 +65,8 @@ pub enum UsualBound {
 }
 
 impl<S> Metric<S> {
-    /// Replaces the value of [`Metric::Jaccard`] by the result of `signatures`; `None` if
-    /// `signatures` returns `None`. Other metrics stay the same.
+    /// Returns the metric with other information about signatures: the result of `signatures`.
+    /// `None` if `signatures` returns `None`. Other metrics than [`Metric::Jaccard`] stay the same.
     pub fn try_map<T>(self, signatures: impl FnOnce(S) -> Option<T>) -> Option<Metric<T>> {
         Some(match self {
             Metric::Hamming { bits } => Metric::Hamming { bits },
@@ -83,7 +84,8 @@ impl<S> Metric<S> {
         }
     }
 
-    /// Number of 64-bit words of a key that represent the value, without the scope's word.
+    /// Returns the number of 64-bit words of a key that represent the value, without the scope's
+    /// word.
     pub fn words(&self) -> usize {
         match self {
             Metric::Hamming { bits } => bits.div_ceil(u64::BITS) as usize,
@@ -119,7 +121,7 @@ impl UsualBound {
 }
 
 impl Metric<usize> {
-    /// Code of the metric on the meta page.
+    /// Returns the code of the metric on the meta page.
     pub(crate) fn code(self) -> u8 {
         match self {
             Metric::Hamming { .. } => 0,
@@ -128,8 +130,8 @@ impl Metric<usize> {
         }
     }
 
-    /// Returns the metric for a code and a value size ([`Metric::size`]) from the meta page; `None`
-    /// for an unknown code.
+    /// Returns the metric for a code and a value size ([`Metric::value_size`]) from the meta page.
+    /// `None` for an unknown code.
     pub(crate) fn from_code(code: u8, size: u16) -> Option<Self> {
         match code {
             0 => Some(Metric::Hamming { bits: size.into() }),
@@ -139,8 +141,8 @@ impl Metric<usize> {
         }
     }
 
-    /// Decodes the bound on the meta page. The outer `None` means that the word is not a possible
-    /// bound; the inner `None`, that the metric has no bounds (arrays).
+    /// Returns the bound that is stored as `word` on the meta page. The outer `None` means that the
+    /// word is not a possible bound. The inner `None` means that the metric has no bounds (arrays).
     pub(crate) fn bound_from_word(self, word: u64) -> Option<Option<UsualBound>> {
         let bound = match self {
             Metric::Hamming { bits } => {
@@ -157,8 +159,8 @@ impl Metric<usize> {
         Some(bound)
     }
 
-    /// Size of a value as stored on the meta page: bits of a fingerprint, hashes of a signature, or
-    /// bits of an array element (64).
+    /// Returns the size of a value as stored on the meta page: the number of bits of a fingerprint,
+    /// of hashes of a signature, or of bits of an array element (64).
     pub fn value_size(self) -> u32 {
         match self {
             Metric::Hamming { bits } => bits,

@@ -25,10 +25,10 @@ const LOWER: usize = 12;
 const UPPER: usize = 14;
 const SPECIAL: usize = 16;
 const SIZE_AND_VERSION: usize = 18;
-/// Version of PostgreSQL's page layout, unchanged since 8.3.
+/// Version of PostgreSQL's page layout, which has not changed since PostgreSQL 8.3.
 const LAYOUT_VERSION: u16 = 4;
 
-/// Offset of the bounds of the hole in the page header: `pd_lower`, followed by `pd_upper`.
+/// Offset in the page header of the two bounds of the hole: `pd_lower`, then `pd_upper`.
 pub(crate) const BOUNDS: usize = LOWER;
 
 /// Value of the last two bytes of each page, by which tools recognize pages of this access method.
@@ -47,13 +47,13 @@ const HIGH_TID: usize = RIGHT + 12;
 const SORTED: usize = RIGHT + 18;
 const ID: usize = PAGE_SIZE - 2;
 
-/// Number of bytes at the end of a page for the tree's own data: a low key and a high key of
-/// `words` words each, and `FIELDS`.
+/// Returns the number of bytes at the end of a page for the tree's own data: a low key and a high
+/// key of `words` words each, and [`FIELDS`] more bytes.
 const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
 }
 
-/// Maximum number of entries of `size` bytes on a page with keys of `words` words.
+/// Returns the maximum number of entries of `size` bytes on a page with keys of `words` words.
 pub(crate) const fn capacity(words: usize, size: usize) -> usize {
     (PAGE_SIZE - HEADER - fields_size(words)) / size
 }
@@ -71,7 +71,7 @@ pub enum Kind {
     Free,
 }
 
-/// Error: the content of a page is damaged or contradicts the rest of the tree.
+/// Error for a page whose content is damaged or contradicts the rest of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     /// Block of the damaged page.
@@ -91,7 +91,7 @@ impl std::error::Error for Corruption {}
 /// Result of functions that read pages.
 pub type Result<T> = std::result::Result<T, Corruption>;
 
-/// Returns the error that the page at `block` has the defect `what`.
+/// Returns an error for the page at `block`. `what` describes the page's defect.
 pub(crate) fn corrupt<T>(block: Block, what: &'static str) -> Result<T> {
     Err(Corruption { block, what })
 }
@@ -147,7 +147,7 @@ pub(crate) fn put_shape_bytes(page: &mut Page, bytes: [u8; 2]) {
     page[SHAPE..SHAPE + 2].copy_from_slice(&bytes);
 }
 
-/// Returns how many of a leaf's first entries are in key order.
+/// Returns the number of entries at the start of a leaf that are in key order.
 #[inline]
 pub(crate) fn sorted(page: &Page) -> usize {
     usize::from(u16_at(page, SORTED))
@@ -178,25 +178,26 @@ impl UnlockedCopy {
         u16::from_ne_bytes([self.tail[at], self.tail[at + 1]])
     }
 
-    /// Offset of the end of the key array (`pd_lower`).
+    /// Returns the offset of the end of the key array (`pd_lower`).
     pub(crate) fn lower(&self) -> usize {
         let at = LOWER - Self::HEAD;
         usize::from(u16::from_ne_bytes([self.head[at], self.head[at + 1]]))
     }
 
-    /// Number of first entries that are in key order, as [`sorted`] returns it for a page.
+    /// Returns the number of entries at the start of the leaf that are in key order, like
+    /// [`sorted`] for a page.
     pub(crate) fn sorted(&self) -> usize {
         usize::from(self.tail_u16(SORTED))
     }
 
-    /// The two bytes that encode the leaf's shape, as [`shape_bytes`] returns them for a page.
+    /// Returns the two bytes that encode the leaf's shape, like [`shape_bytes`] for a page.
     pub(crate) fn shape(&self) -> [u8; 2] {
         let at = SHAPE - Self::TAIL;
         [self.tail[at], self.tail[at + 1]]
     }
 
-    /// Returns the low key of the leaf, and its high key if that belongs to the same permutation.
-    /// `None` if the keys are too long for `tail` to contain them.
+    /// Returns the low key of the leaf, and its high key if the high key belongs to the same
+    /// permutation. `None` if the keys are too long to be in `tail`.
     pub(crate) fn range<const N: usize>(&self) -> Option<(Key<N>, Option<Key<N>>)> {
         let low = (PAGE_SIZE - fields_size(N)).checked_sub(Self::TAIL)?;
         let has_high = self.tail_u16(PERMUTATION) == self.tail_u16(HIGH_PERMUTATION)
@@ -210,12 +211,13 @@ impl UnlockedCopy {
 #[derive(Clone, Copy, Debug)]
 pub struct Unchecked;
 
-/// Marker type for a [`PageView`] of a leaf or an inner page. Such a page has two arrays with one
-/// element for each entry: its key in the first array, its other fields in the second.
+/// Marker type for a [`PageView`] of a leaf or an inner page. Such a page has two arrays, each with
+/// one element for each entry. The first array has the keys, and the second array has the other
+/// fields.
 pub trait Entries {
     /// Kind of the pages that have these entries.
     const KIND: Kind;
-    /// Returns the sizes of the array elements on a page with keys of `N` words; `None` if the page
+    /// Returns the sizes of the array elements on a page with keys of `N` words. `None` if the page
     /// states impossible sizes.
     fn sizes<const N: usize>(page: &Page) -> Option<Sizes>;
 }
@@ -230,12 +232,13 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Returns the number of entries of a page, from the size of its second array, which lies
-    /// between the hole and `end`.
+    /// Returns the number of entries of a page. It is computed from the size of the page's second
+    /// array, which lies between the hole and the offset `end`.
     #[inline]
     fn count(self, end: usize, hole: &Range<usize>) -> usize {
         let others = end - hole.end;
-        // The compiler replaces divisions by these frequent constants.
+        // These sizes are frequent. They are constants here, so that the compiler avoids a
+        // division.
         match self.rest {
             4 => others / 4,
             6 => others / 6,
@@ -287,7 +290,7 @@ impl<P, const N: usize, E> PageView<P, N, E> {
 }
 
 impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
-    /// Returns the page's purpose; `None` if it is not a page of a neardup index.
+    /// Returns the page's purpose. `None` if it is not a page of a neardup index.
     #[inline]
     pub fn kind(&self) -> Option<Kind> {
         if u16_at(&self.page, ID) != PAGE_ID {
@@ -302,46 +305,48 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         }
     }
 
-    /// Level of the page: 0 for leaves, increasing towards the root.
+    /// Returns the level of the page: 0 for leaves, increasing towards the root.
     #[inline]
     pub fn level(&self) -> u16 {
         u16_at(&self.page, LEVEL)
     }
 
-    /// Permutation of the low key. For a leaf this is the permutation of all its entries.
+    /// Returns the permutation of the low key. For a leaf this is the permutation of all its
+    /// entries.
     #[inline]
     pub fn permutation(&self) -> u16 {
         u16_at(&self.page, PERMUTATION)
     }
 
-    /// Range of unused bytes between the page's two arrays.
+    /// Returns the range of unused bytes between the page's two arrays.
     #[inline]
     pub fn hole(&self) -> Range<usize> {
         usize::from(u16_at(&self.page, LOWER))..usize::from(u16_at(&self.page, UPPER))
     }
 
-    /// Block of the page to the right on the same level; `None` on the last page of a level.
+    /// Returns the block of the page to the right on the same level. `None` on the last page of a
+    /// level.
     #[inline]
     pub fn right_link(&self) -> Option<Block> {
         // Block 0 is the meta page, to which no right link leads.
         Some(u32_at(&self.page, RIGHT)).filter(|&right| right != 0)
     }
 
-    /// Low key: the inclusive lower bound of the page's entries. It equals the high key of the left
-    /// neighbour.
+    /// Returns the low key: the inclusive lower bound of the page's entries. It equals the high key
+    /// of the left neighbour.
     #[inline]
     pub fn low_key(&self) -> EntryKey<N> {
         EntryKey::new(self.permutation(), self.low(), tid_at(&self.page, LOW_TID))
     }
 
-    /// Key of the low key, without its permutation and row address.
+    /// Returns the key in the low key, without the permutation and the row address.
     #[inline]
     pub(crate) fn low(&self) -> Key<N> {
         key_at(&*self.page, Self::LOW_KEY)
     }
 
-    /// High key: the exclusive upper bound of the page's entries. `None` on the last page of a
-    /// level.
+    /// Returns the high key: the exclusive upper bound of the page's entries. `None` on the last
+    /// page of a level.
     #[inline]
     pub fn high_key(&self) -> Option<EntryKey<N>> {
         self.right_link()?;
@@ -356,7 +361,8 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         ))
     }
 
-    /// Low key and block of the page to the right; `None` on the last page of a level.
+    /// Returns the low key and the block of the page to the right. `None` on the last page of a
+    /// level.
     #[inline]
     pub fn right_sibling(&self) -> Option<(EntryKey<N>, Block)> {
         self.high_key().zip(self.right_link())
@@ -412,7 +418,8 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         put_tid(&mut self.page, HIGH_TID, high.tid);
     }
 
-    /// Formats the page as an empty page of a kind and level, with this low key.
+    /// Formats the page as an empty page of the kind `kind` on the level `level`, with the low key
+    /// `low`.
     pub(crate) fn format(&mut self, kind: Kind, level: u16, low: &EntryKey<N>) {
         let page = &mut *self.page;
         page.fill(0);
@@ -441,27 +448,27 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         E::sizes::<N>(&self.page).unwrap_or(Sizes { key: 0, rest: 1 })
     }
 
-    /// Offset on the page of the key of entry `i`.
+    /// Returns the offset on the page of the key of entry `i`.
     #[inline]
     pub(crate) fn key_offset(&self, i: usize) -> usize {
         HEADER + self.sizes().key * i
     }
 
-    /// Offset on the page of the other fields of entry `i`.
+    /// Returns the offset on the page of the fields of entry `i` other than its key.
     #[inline]
     pub(crate) fn other_offset(&self, i: usize) -> usize {
         Self::END - self.sizes().rest * (i + 1)
     }
 
-    /// Returns the hole that a page with `count` entries has.
+    /// Returns the byte range of the hole on a page with `count` entries.
     #[inline]
     fn hole_behind(&self, count: usize) -> Range<usize> {
         let Sizes { key, rest } = self.sizes();
         HEADER + key * count..Self::END - rest * count
     }
 
-    /// Checks a page and returns its view; an error if the page has another kind, or its arrays
-    /// exceed the page.
+    /// Checks a page and returns its view. Returns an error if the page has another kind, or if its
+    /// arrays exceed the page.
     #[inline]
     pub fn open(page: P, block: Block) -> Result<Self> {
         let page = Self::unchecked(page);
@@ -492,7 +499,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Ok(())
     }
 
-    /// Number of entries on the page.
+    /// Returns the number of entries on the page.
     #[inline]
     pub fn count(&self) -> usize {
         self.sizes().count(Self::END, &self.hole())
@@ -500,7 +507,8 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
-    /// Formats a page as an empty page of these entries' kind, with this level and low key.
+    /// Formats a page as an empty page for entries of type `E`, with the level `level` and the low
+    /// key `low`.
     pub(crate) fn format_at(page: P, level: u16, low: &EntryKey<N>) -> Self {
         let mut page = Self::unchecked(page);
         page.format(E::KIND, level, low);
@@ -512,10 +520,11 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         self.set_hole(self.hole_behind(count));
     }
 
-    /// Drops the entries from entry `kept` on. `count` is the present number of entries.
+    /// Drops the entries from entry `kept` on. `count` is the number of entries before that.
     pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
         let (old, new) = (self.hole_behind(count), self.hole_behind(kept));
-        // Recovery zeroes the hole. The page must be the same without recovery.
+        // Recovery after a crash zeroes the hole. Zero it here too, so that the page is the same
+        // without recovery.
         self.page[new.start..old.start].fill(0);
         self.page[old.end..new.end].fill(0);
         self.set_hole(new);

@@ -1,5 +1,5 @@
-//! Array of `u32` numbers within a memory limit. The recently used parts of the array ("pages") are
-//! in memory, the others in a temporary file.
+//! Array of `u32` numbers within a memory limit. The array is divided into pages. Recently used
+//! pages are in memory, and the others are in a temporary file.
 
 use crate::sort::TempFiles;
 
@@ -7,12 +7,12 @@ use crate::sort::TempFiles;
 const NUMBERS: usize = 2048;
 /// Size of a page in bytes.
 const BYTES: usize = 4 * NUMBERS;
-/// Marks a page that is in no frame, or that has no position in the file.
+/// Number that marks a page that is in no frame, or that has no position in the file.
 const NONE: u32 = u32::MAX;
 
-/// Page of the array in memory.
+/// Slot in memory for a page of the array.
 struct Frame {
-    /// Number of the page; [`NONE`] if the frame has none.
+    /// Number of the page, or [`NONE`] if the frame has no page.
     page: u32,
     /// True if the page was used since the clock hand passed the frame.
     used: bool,
@@ -47,8 +47,8 @@ pub struct Paged<F: TempFiles> {
 }
 
 impl<F: TempFiles> Paged<F> {
-    /// Makes an array of `length` numbers whose initial values `initial` returns by index. It takes
-    /// about `memory` bytes, at least four pages.
+    /// Creates an array of `length` numbers. `initial` returns the initial value of a number by its
+    /// index. It takes about `memory` bytes, at least four pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
             locations: Vec::new(),
@@ -104,7 +104,8 @@ impl<F: TempFiles> Paged<F> {
         frame
     }
 
-    /// Loads a page from the file, or with its initial values, and returns the number of its frame.
+    /// Loads a page into a frame and returns the number of the frame. Reads the page from the file,
+    /// or fills it with initial values if the file does not have it.
     #[cold]
     fn load(&mut self, files: &mut F, page: u32) -> u32 {
         let free = self.free_frame(files);
@@ -130,9 +131,9 @@ impl<F: TempFiles> Paged<F> {
         free as u32
     }
 
-    /// Returns the number of a frame without a page: a new one below the limit, or else the first
-    /// frame not used since the clock hand passed it. Writes that frame's page to the file if it
-    /// was changed.
+    /// Returns the number of a frame without a page. Below the limit, this is a new frame. At the
+    /// limit, it is the first frame that was not used since the clock hand passed it. Writes that
+    /// frame's page to the file if the page was changed.
     fn free_frame(&mut self, files: &mut F) -> usize {
         if self.frames.len() < self.most {
             if self.frames.try_reserve(1).is_err() {

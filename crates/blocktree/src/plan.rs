@@ -20,15 +20,16 @@ use crate::inner;
 use crate::key::Key;
 use crate::leaf;
 
-/// Cost of finding a run of adjacent leaves through the inner page that led to the previous run,
-/// instead of a descent. The unit is the cost of reading the next leaf. Measured at radius 12 to 14
-/// with a million rows.
+/// Cost of finding the first leaf of a run of adjacent leaves in the inner page that led to the
+/// previous run. Such a run needs no descent from the root. The unit is the cost of reading one
+/// more adjacent leaf. Measured at radius 12 to 14 with a million rows.
 const QUEUED: f64 = 0.5;
 
-/// Returns the cost of each leaf when a permutation of `leaves` leaves is read from start to end,
-/// relative to a leaf that a probe reads. It is below 1 because leaves are adjacent and no next
-/// prefix is computed. Measured from 150 to 15,000 leaves, with keys of 1, 2 and 4 words: 0.4 to
-/// 0.6 for permutations that fit into the processor's caches, 0.6 to 0.95 for larger ones.
+/// Returns the cost of reading one leaf in a scan of a whole permutation of `leaves` leaves. The
+/// unit is the cost of a leaf that a probe reads. The result is below 1 because the leaves are
+/// adjacent and the scan computes no next prefix. Measured from 150 to 15,000 leaves, with keys of
+/// 1, 2 and 4 words: 0.4 to 0.6 for permutations that fit into the processor's caches, 0.6 to 0.95
+/// for larger ones.
 fn whole_leaf(leaves: f64) -> f64 {
     /// Number of leaves from which a permutation exceeds the processor's caches.
     const MAX_CACHED_LEAVES: f64 = 512.0;
@@ -51,16 +52,17 @@ pub struct Probe<const N: usize> {
     /// Number of the permutation.
     pub permutation: u16,
     /// Number of leading bits of a key that are looked up, from 0 (reads the whole permutation) to
-    /// 64. A scope's word does not count.
+    /// 64. The scope's word, which may precede these bits, does not count.
     pub bits: u32,
-    /// Maximum number of the leading bits in which an entry may differ from the query.
+    /// Maximum number of leading bits in which an entry may differ from the query.
     pub threshold: u32,
     /// Mask of the bits of a fingerprint that are the leading bits of its key in this permutation.
     pub mask: Key<N>,
 }
 
 impl<const N: usize> Probe<N> {
-    /// Creates a probe of a permutation by `bits` leading bits, of which `threshold` may differ.
+    /// Creates a probe that looks up prefixes of `bits` bits in a permutation. At most `threshold`
+    /// of these bits may differ from the query.
     pub(crate) fn new(
         layout: &BlockLayout<N>,
         permutation: usize,
@@ -125,8 +127,7 @@ pub struct Plan<const N: usize> {
     /// first leaf of a run by a descent from the root, or through the inner page that led to the
     /// previous run.
     pub runs: f64,
-    /// Estimated number of these runs that are found through an inner page, not by a
-    /// descent.
+    /// Estimated number of runs whose first leaf is found through an inner page, not by a descent.
     pub runs_by_inner_page: f64,
     /// Estimated number of leaves of one permutation.
     pub permutation_leaves: f64,
@@ -134,8 +135,8 @@ pub struct Plan<const N: usize> {
 
 impl<const N: usize> Plan<N> {
     /// Returns the cheapest plan for a search within `radius` bits in an index of `rows` rows. A
-    /// radius greater than the number of bits of a fingerprint is reduced to that number, which
-    /// finds all rows.
+    /// radius greater than the number of bits of a fingerprint is reduced to that number: a search
+    /// with that radius finds all rows.
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
         let leaves = (rows / leaf::usual_count(N)).max(1.0);
@@ -165,12 +166,14 @@ impl<const N: usize> Plan<N> {
         cheapest(whole, exact.into_iter().chain(spread), Plan::cost)
     }
 
-    /// Returns the estimated cost of the plan. The unit is the cost of reading the next leaf.
+    /// Returns the estimated cost of the plan. The unit is the cost of reading one more adjacent
+    /// leaf.
     pub fn cost(&self) -> f64 {
         self.cost_with(DESCENT)
     }
 
-    /// Returns [`Plan::cost`] if a descent from the root costs as much as `descent` leaves.
+    /// Returns the estimated cost of the plan, like [`Plan::cost`], for a given cost of a descent
+    /// from the root: as much as reading `descent` leaves.
     pub(crate) fn cost_with(&self, descent: f64) -> f64 {
         let leaves = match self.is_whole() {
             true => self.leaves * whole_leaf(self.permutation_leaves),
@@ -189,8 +192,8 @@ impl<const N: usize> Plan<N> {
         rows * self.probes.iter().map(share).sum::<f64>()
     }
 
-    /// Returns the number of descents that together cost as much as finding all runs. A run that is
-    /// found through an inner page counts as a fraction of a descent.
+    /// Returns the estimated cost of finding all runs of adjacent leaves, in descents from the
+    /// root. A run that is found through an inner page counts as a fraction of a descent.
     pub fn descents_worth(&self) -> f64 {
         self.runs - self.runs_by_inner_page * (1.0 - QUEUED / DESCENT)
     }
@@ -200,8 +203,8 @@ impl<const N: usize> Plan<N> {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
-    /// Creates a plan with a probe for each part that has a threshold. `leaves` is the number of
-    /// leaves of one permutation.
+    /// Creates a plan with one probe for each element of `parts` that has a threshold. `leaves` is
+    /// the number of leaves of one permutation.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -232,21 +235,22 @@ impl<const N: usize> Plan<N> {
 }
 
 /// Returns the greatest radius, in bits, at which a search in an index of `rows` rows looks up
-/// prefixes. A search with a greater radius reads one permutation from start to end. `None` if each
-/// search does, as in an index of few leaves.
+/// prefixes. A search with a greater radius reads one permutation from start to end. `None` if
+/// searches with any radius read a whole permutation, as in an index of few leaves.
 pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Option<u32> {
     (0..=layout.bits())
         .take_while(|&radius| !Plan::new(layout, radius, rows).is_whole())
         .last()
 }
 
-/// Possible probe: the prefix of a permutation's keys, and its threshold.
+/// Probe that a plan may use: a permutation, the length of the prefixes to look up in it, and the
+/// threshold of the lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CandidateProbe {
     pub permutation: usize,
     /// Number of leading bits of the prefix.
     pub bits: u32,
-    /// Number of the leading bits in which a row may differ from the query. `None` if the
+    /// Maximum number of leading bits in which a row may differ from the query. `None` if the
     /// permutation is not probed.
     pub threshold: Option<u32>,
 }
@@ -287,14 +291,16 @@ impl CandidateProbe {
     }
 }
 
-/// Returns the cost of reading `leaves` leaves in `runs` runs of adjacent leaves. The number
-/// `runs_by_inner_page` of these runs are found through an inner page, the others by a descent.
+/// Returns the cost of finding `runs` runs of adjacent leaves and of reading their leaves, `leaves`
+/// in total. The search finds `runs_by_inner_page` of the runs through the inner page of the
+/// previous run, and the other runs by a descent from the root. The unit is the cost of reading one
+/// more adjacent leaf.
 fn cost(leaves: f64, runs: f64, runs_by_inner_page: f64) -> f64 {
     leaves + DESCENT * (runs - runs_by_inner_page) + QUEUED * runs_by_inner_page
 }
 
-/// Returns the number of words of `bits` bits within Hamming distance `radius` of a given word.
-/// Generalized to real numbers of bits.
+/// Returns the size of a Hamming ball: the number of words of `bits` bits that differ from a given
+/// word in at most `radius` bits. The formula also accepts a fractional number of bits.
 pub(crate) fn ball(bits: f64, radius: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
@@ -314,11 +320,13 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
         .unwrap_or(bits)
 }
 
-/// Returns a small set of permutations with which probes of the query's own prefixes find all rows
-/// within `radius` bits. `None` if `radius` exceeds the guaranteed radius. Differences in `radius`
-/// bits touch at most `radius` blocks, so for each choice of that many blocks, the prefix of some
-/// chosen permutation must contain none of them. Chooses greedily (set cover). If each
-/// permutation's prefix is one block, any `radius + 1` permutations suffice, and no fewer do.
+/// Returns a small set of permutations in which lookups of the query's own prefixes find all rows
+/// within `radius` bits. `None` if `radius` exceeds the guaranteed radius.
+///
+/// Differences in `radius` bits touch at most `radius` blocks of the layout. So for each choice of
+/// `radius` blocks, the prefix of some returned permutation must contain none of these blocks. The
+/// function chooses the permutations greedily (set cover). If each permutation's prefix is one
+/// block, any `radius + 1` permutations are enough, and fewer are not.
 pub(crate) fn exact_permutations<const N: usize>(
     layout: &BlockLayout<N>,
     radius: u32,
@@ -355,8 +363,9 @@ pub(crate) fn exact_permutations<const N: usize>(
     Some(chosen)
 }
 
-/// Returns sets of permutations whose prefixes do not overlap, without thresholds: one set with
-/// prefixes of one block, one with prefixes of two blocks, and so on.
+/// Returns several sets of candidate probes. The prefixes of the probes in one set do not overlap.
+/// The first set has prefixes of one block, the second set has prefixes of two blocks, and so on.
+/// The probes have no thresholds yet.
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<CandidateProbe>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)
@@ -385,9 +394,9 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
         .collect()
 }
 
-/// Raises the thresholds of `parts` by `radius + 1` steps in total, each step for the part where it
-/// adds the least to the cost. `raise` returns a part with its threshold raised by one step (from
-/// `None` to 0, or by 1), and the cost that this adds.
+/// Returns `parts` with their thresholds raised by `radius + 1` steps in total. Each step raises
+/// the threshold of the part for which the step adds the least to the cost. `raise` returns a part
+/// with its threshold raised by one step (from `None` to 0, or by 1), and the cost that this adds.
 pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P, f64)) -> Vec<P> {
     for _ in 0..=radius {
         let raised = parts.iter().map(&raise).enumerate();
@@ -398,8 +407,8 @@ pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P
     parts
 }
 
-/// Returns the plan with the least cost: `first` or one of `others`. Among equal costs, the first
-/// one.
+/// Returns the plan with the least cost: `first` or one of `others`. If several plans cost the
+/// same, returns the first of them.
 pub(crate) fn cheapest<P>(
     first: P,
     others: impl Iterator<Item = P>,

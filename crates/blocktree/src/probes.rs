@@ -33,7 +33,8 @@ impl<const N: usize> Probes<N> {
         (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
     }
 
-    /// Returns the start of the probe with this number in the plan. `None` after the last probe.
+    /// Returns the start of the probe with the number `probe` in the plan. `None` after the last
+    /// probe.
     pub(crate) fn start(&self, probe: usize) -> Option<ProbeStart<N>> {
         let probe = self.plan.probes.get(probe)?;
         let permuted =
@@ -43,8 +44,8 @@ impl<const N: usize> Probes<N> {
     }
 
     /// Returns the lowest entry key, from `from` on, at which a probe continues to read. `probe` is
-    /// its number in the plan, and `permuted` the query's key in its permutation. `None` if the
-    /// probe ends before `from`.
+    /// the number of the probe in the plan, and `permuted` is the query's key in the probe's
+    /// permutation. `None` if the probe ends before `from`.
     pub(crate) fn next_position(
         &self,
         probe: usize,

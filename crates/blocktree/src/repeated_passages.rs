@@ -1,8 +1,8 @@
 //! Passages that earlier documents contain, for all documents of a corpus.
 //!
-//! A document is a sequence of tokens. A window is a number of consecutive tokens of a document,
-//! the same number for all windows. A window is repeated if an equal window begins in an earlier
-//! document, or in the same document without sharing a token with it.
+//! A document is a sequence of tokens. A window is a sequence of consecutive tokens of a document.
+//! All windows have the same number of tokens. A window is repeated if an equal window begins in an
+//! earlier document, or in the same document without sharing a token with it.
 //!
 //! Each window has a hash and a position in the tokens of the corpus. A sort by hash, then by
 //! position, finds the first window with each hash. The other windows with the hash are candidates.
@@ -24,8 +24,8 @@ const END_OF_DOCUMENT: u8 = 0xFF;
 const PRIME: u64 = (1 << 61) - 1;
 /// Number of bits of a hash below [`PRIME`].
 const HASH_BITS: u32 = 61;
-/// Number of bytes in which [`RepeatedPassages::first_occurrence`] searches at a time, except in a
-/// search for a long window.
+/// Number of bytes that [`RepeatedPassages::first_occurrence`] reads at a time, in addition to
+/// twice the length of the window.
 const SEARCHED_BYTES: usize = 1 << 16;
 /// Number of windows that are hashed between two checks for interrupts.
 const WINDOWS_PER_CHECK: usize = 1 << 14;
@@ -40,7 +40,7 @@ pub struct DocumentTokens<'a> {
 }
 
 impl DocumentTokens<'_> {
-    /// Number of tokens.
+    /// Returns the number of tokens.
     fn len(self) -> usize {
         self.starts.len() - 1
     }
@@ -72,14 +72,14 @@ pub struct PassageWindows<F: TempFiles> {
 
 impl<F: TempFiles> PassageWindows<F> {
     /// Creates an empty collection of windows of `length` tokens. It takes about `memory` bytes,
-    /// plus the tokens of one document. `separator` is the byte after each token; `None` if tokens
-    /// are characters.
+    /// plus the tokens of one document. `separator` is the byte after each token, or `None` if
+    /// tokens are characters.
     pub fn new(files: &mut F, length: usize, separator: Option<u8>, memory: usize) -> Self {
         Self::with_hash_bits(files, length, separator, memory, HASH_BITS)
     }
 
-    /// [`PassageWindows::new`] with hashes of only `bits` bits, for tests: different windows then
-    /// have equal hashes.
+    /// Like [`PassageWindows::new`], with hashes of only `bits` bits. Tests use it, because
+    /// different windows then have equal hashes.
     #[doc(hidden)]
     pub fn with_hash_bits(
         files: &mut F,
@@ -104,12 +104,12 @@ impl<F: TempFiles> PassageWindows<F> {
         }
     }
 
-    /// Number of documents added so far.
+    /// Returns the number of documents added so far.
     pub fn documents(&self) -> u32 {
         self.corpus.documents
     }
 
-    /// Number of windows added so far.
+    /// Returns the number of windows added so far.
     pub fn windows(&self) -> u64 {
         self.windows.len()
     }
@@ -141,7 +141,8 @@ impl<F: TempFiles> PassageWindows<F> {
         }
     }
 
-    /// Finds the candidates among the windows. Calls `advance` after each window.
+    /// Finds the candidates among the windows. Calls `advance` once for each window, after it has
+    /// been read.
     pub fn candidates(mut self, files: &mut F, mut advance: impl FnMut()) -> RepeatedPassages<F> {
         // The sort distributes entries by the leading bits of their keys.
         let shift = self.corpus.tokens.len().leading_zeros();
@@ -173,7 +174,7 @@ impl<F: TempFiles> PassageWindows<F> {
 
 /// Tokens of all documents, one document after the other.
 struct Corpus<F: TempFiles> {
-    /// Byte after each token; `None` if tokens are characters.
+    /// Byte after each token, or `None` if tokens are characters.
     separator: Option<u8>,
     /// Tokens of each document, followed by [`END_OF_DOCUMENT`].
     tokens: SpilledBytes<F>,
@@ -201,7 +202,8 @@ impl<F: TempFiles> Corpus<F> {
         start
     }
 
-    /// Position of the start of a document. The document after the last one starts at the end.
+    /// Returns the position of the start of a document. The document after the last one starts at
+    /// the end.
     fn start(&mut self, files: &mut F, document: u32) -> u64 {
         if document == self.documents {
             return self.tokens.len();
@@ -210,7 +212,7 @@ impl<F: TempFiles> Corpus<F> {
         u64::from(low.get(files, document)) | u64::from(high.get(files, document)) << 32
     }
 
-    /// Number of the document that contains a position.
+    /// Returns the number of the document that contains a position.
     fn document(&mut self, files: &mut F, position: u64) -> u32 {
         let (mut low, mut high) = (0, self.documents);
         while high - low > 1 {
@@ -224,7 +226,7 @@ impl<F: TempFiles> Corpus<F> {
     }
 }
 
-/// Window whose hash an earlier window has.
+/// Window with the same hash as an earlier window.
 #[derive(Clone, Copy)]
 struct Candidate {
     /// Position of the window in the tokens of the corpus.
@@ -234,7 +236,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the next candidate in the order of positions, which were sorted as keys that were
+    /// Returns the next candidate in the order of positions. The keys of `sorted` are positions
     /// shifted by `shift` bits.
     fn next<F: TempFiles>(files: &mut F, sorted: &mut Sorted<F, 1>, shift: u32) -> Option<Self> {
         let entry = sorted.next(files)?;
@@ -252,7 +254,7 @@ pub struct RepeatedPassages<F: TempFiles> {
     candidates: Sorted<F, 1>,
     /// Number of bits by which a position is shifted in the key of a candidate.
     shift: u32,
-    /// First candidate that was not compared yet.
+    /// First candidate that has not been compared yet.
     next: Option<Candidate>,
     /// Working memory of [`RepeatedPassages::first_occurrence`].
     buffer: Vec<u8>,
@@ -268,10 +270,10 @@ impl<F: TempFiles> RepeatedPassages<F> {
     /// Calls `each` with the repeated runs of a document, in order. The document must have the
     /// tokens with which it was added.
     ///
-    /// A run begins at the first repeated window that is not inside the run before it, in the first
-    /// document that contains this window. It is as long as that document continues in the same
-    /// way. So runs may overlap by fewer tokens than a window has, and all repeated windows of the
-    /// document are inside a run.
+    /// A run begins at the first repeated window that is not inside the previous run. Its original
+    /// is the first document that contains this window. The run ends where the two documents begin
+    /// to differ. So runs may overlap by fewer tokens than a window has, and all repeated windows
+    /// of the document are inside a run.
     pub fn runs(
         &mut self,
         files: &mut F,
@@ -306,7 +308,8 @@ impl<F: TempFiles> RepeatedPassages<F> {
         }
     }
 
-    /// Position of the first occurrence of a candidate's window; `None` if it is not repeated.
+    /// Returns the position of the first occurrence of a candidate's window. `None` if the window
+    /// is not repeated.
     fn original(&mut self, files: &mut F, candidate: Candidate, window: &[u8]) -> Option<u64> {
         // An earlier window with other tokens, but the same hash, does not change the decision:
         // the first window with these tokens begins even later.
@@ -324,8 +327,9 @@ impl<F: TempFiles> RepeatedPassages<F> {
         }
     }
 
-    /// Searches the tokens for the first occurrence of a window that begins after `after`, and at
-    /// `limit` at the latest. This is necessary only for windows whose hash other windows have.
+    /// Returns the position of the first occurrence of a window that begins after `after` and not
+    /// after `limit`. This search is necessary only for windows that have the same hash as a
+    /// different window.
     fn first_occurrence(
         &mut self,
         files: &mut F,
@@ -360,16 +364,16 @@ impl<F: TempFiles> RepeatedPassages<F> {
     }
 }
 
-/// Polynomial hashes of windows of tokens, with random coefficients, so that texts cannot be made
-/// to have many windows with equal hashes.
+/// Polynomial hashes of windows of tokens. The coefficients are random, so that an attacker cannot
+/// write texts with many windows of equal hashes.
 struct WindowHasher {
     tokens: RandomState,
     /// Factor by which the hash of a window is multiplied when a token is added.
     base: u64,
-    /// Factor of the first token of a full window when a token is added: `base` to the power of the
-    /// number of tokens in a window.
+    /// Factor of the first token in the hash of a full window after a token is added: `base` to the
+    /// power of the number of tokens in a window.
     first: u64,
-    /// Bits of a key that are used.
+    /// Mask of the bits of a key that are used.
     mask: u64,
 }
 
@@ -386,26 +390,27 @@ impl WindowHasher {
         }
     }
 
-    /// Hash of a token, below [`PRIME`].
+    /// Returns the hash of a token, below [`PRIME`].
     fn token(&self, bytes: &[u8]) -> u64 {
         let mut hasher = self.tokens.build_hasher();
         hasher.write(bytes);
         hasher.finish() % PRIME
     }
 
-    /// Hash of a window after its first token is removed and a token is added.
+    /// Returns the hash of a window after its first token is removed and a token is added.
     fn shifted(&self, hash: u64, removed: u64, added: u64) -> u64 {
         let kept = product(hash, self.base) + PRIME - product(removed, self.first);
         (kept % PRIME + added) % PRIME
     }
 
-    /// Key of a hash in the sort, which distributes entries by the leading bits of their keys.
+    /// Returns the sort key for a hash. The sort distributes entries by the leading bits of their
+    /// keys.
     fn key(&self, hash: u64) -> u64 {
         hash << (64 - HASH_BITS) & self.mask
     }
 }
 
-/// Product modulo [`PRIME`] of two numbers below it.
+/// Returns the product modulo [`PRIME`] of two numbers below [`PRIME`].
 fn product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     let sum = (product as u64 & PRIME) + (product >> HASH_BITS) as u64;

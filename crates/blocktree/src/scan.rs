@@ -40,9 +40,10 @@ impl<const N: usize> Match<N> {
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
     probes: Probes<N>,
-    /// Only rows at a greater distance than this are wanted. `None` if there is no such limit.
+    /// The search returns only rows at a greater distance than this. `None` if there is no such
+    /// limit.
     beyond: Option<u32>,
-    /// Only rows up to this distance are wanted. At most the plan's radius.
+    /// The search returns only rows up to this distance, which is at most the plan's radius.
     radius: u32,
     /// Number of the current probe in the plan.
     probe: usize,
@@ -135,7 +136,7 @@ impl<const N: usize> Scan<N> {
         self.turn_to(0);
     }
 
-    /// Starts the probe with this number in the plan. After the last probe, ends the search.
+    /// Starts the probe with the number `probe` in the plan. After the last probe, ends the search.
     fn turn_to(&mut self, probe: usize) {
         self.probe = probe;
         self.next = None;
@@ -192,7 +193,7 @@ impl<const N: usize> Scan<N> {
         Ok(true)
     }
 
-    /// After the last probe, stores the search in the leaf cache if it has found nothing.
+    /// Stores the search in the leaf cache if it has ended and has found nothing.
     fn remember_empty(&mut self, leaves: Option<&LeafCache>) {
         if self.probe == self.probes.plan.probes.len()
             && let Some(search) = self.empty.take()
@@ -203,8 +204,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Records a leaf that was read, for the validation of an empty search. `is_last` says whether
-    /// it is the current probe's last leaf.
+    /// Records a leaf that was read, for the validation of an empty search. `is_last` is true for
+    /// the current probe's last leaf.
     fn note<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -272,9 +273,9 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Returns the leaf that the current probe reads next. `permutation` and `sibling` are
-    /// permutation and right sibling of the leaf that was just read. `None` if the probe ends with
-    /// that leaf.
+    /// Returns the leaf that the current probe reads next. `permutation` and `sibling` are the
+    /// permutation and the right sibling of the leaf that was just read. `None` if the probe ends
+    /// with that leaf.
     fn next_page(
         &mut self,
         permutation: u16,

@@ -12,8 +12,8 @@
 use crate::key::{EntryKey, Key, Tid, key_at, put_key, word_at};
 use crate::page::{self, Page};
 
-/// Maximum number of bytes that a leaf omits from a key of `words` words. At least half a word
-/// remains, which limits how many more entries a leaf can have than without omitted bytes.
+/// Returns the maximum number of bytes that a leaf omits from a key of `words` words. At least half
+/// a word of each key stays on the page, which limits the number of entries of a leaf.
 pub(crate) const fn most_left_out(words: usize) -> usize {
     if words == 1 { 4 } else { 12 }
 }
@@ -52,15 +52,15 @@ pub struct Shape<const N: usize> {
 impl<const N: usize> Shape<N> {
     /// Maximum number of bytes omitted from each key.
     pub const MOST_LEFT_OUT: usize = most_left_out(N);
-    /// Shape in which an entry takes the fewest bytes.
+    /// Shape in which entries take the fewest bytes.
     pub(crate) const LEAST: Self = Shape {
         left_out: Self::MOST_LEFT_OUT,
         narrow: true,
     };
 
-    /// Returns the shape of a leaf with the low key `low` and the high key `high`. `None`, or a
-    /// high key of another permutation, stands for the end of the permutation. `narrow` states
-    /// whether all row addresses fit into 4 bytes.
+    /// Returns the shape of a leaf with the low key `low` and the high key `high`. If `high` is
+    /// `None` or belongs to another permutation, the leaf is the last one of its permutation.
+    /// `narrow` is true if all row addresses fit into 4 bytes.
     pub fn between(low: &EntryKey<N>, high: Option<&EntryKey<N>>, narrow: bool) -> Self {
         let last = match high {
             Some(high) if high.permutation == low.permutation => match high.tid == Tid::MIN {
@@ -72,8 +72,8 @@ impl<const N: usize> Shape<N> {
         Self::LEAST.extended_for(low, &last, narrow)
     }
 
-    /// Returns the shape extended for one more key of a leaf with the low key `low`. `narrow`
-    /// states whether the new entry's row address fits into 4 bytes.
+    /// Returns the shape after the changes that one more entry with the key `key` needs, in a leaf
+    /// with the low key `low`. `narrow` is true if the row address of the entry fits into 4 bytes.
     #[inline]
     pub(crate) fn extended_for(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
         Shape {
@@ -82,7 +82,8 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Returns the shape whose keys and row addresses are as long as the longer ones of two shapes.
+    /// Returns a shape for the entries of both shapes. Keys take as many bytes as in the shape with
+    /// the longer keys, and row addresses as many bytes as in the shape with the longer addresses.
     pub(crate) fn widest_of(self, other: Self) -> Self {
         Shape {
             left_out: self.left_out.min(other.left_out),
@@ -98,13 +99,13 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Reads the shape of a leaf from its page; `None` if its bytes encode no shape.
+    /// Reads the shape of a leaf from its page. `None` if the page's bytes do not encode a shape.
     #[inline]
     pub(crate) fn from_page(page: &Page) -> Option<Self> {
         Self::from_bytes(page::shape_bytes(page))
     }
 
-    /// Decodes the shape from the two bytes on a page; `None` if they encode no shape.
+    /// Decodes the shape from the two bytes on a page. `None` if the bytes do not encode a shape.
     #[inline]
     pub(crate) fn from_bytes([left_out, narrow]: [u8; 2]) -> Option<Self> {
         let left_out = usize::from(left_out);
@@ -119,7 +120,7 @@ impl<const N: usize> Shape<N> {
         [self.left_out as u8, u8::from(self.narrow)]
     }
 
-    /// Number of bytes omitted at the front of each key.
+    /// Returns the number of bytes omitted at the front of each key.
     #[inline]
     pub fn left_out(self) -> usize {
         self.left_out
@@ -137,19 +138,19 @@ impl<const N: usize> Shape<N> {
         !self.narrow || is_narrow(tid)
     }
 
-    /// Size of a stored key in bytes.
+    /// Returns the size of a stored key, in bytes.
     #[inline]
     pub fn key_size(self) -> usize {
         8 * N - self.left_out
     }
 
-    /// Size of a stored row address in bytes.
+    /// Returns the size of a stored row address, in bytes.
     #[inline]
     pub fn row_size(self) -> usize {
         if self.narrow { 4 } else { Tid::SIZE }
     }
 
-    /// Maximum number of entries of a leaf with this shape.
+    /// Returns the maximum number of entries of a leaf with this shape.
     #[inline]
     pub fn capacity(self) -> usize {
         page::capacity(N, self.key_size() + self.row_size())
@@ -166,7 +167,7 @@ impl<const N: usize> Shape<N> {
     }
 
     /// Reads one word of the key stored at an offset. `word` is the index of the word in the whole
-    /// key. The omitted bits have arbitrary values.
+    /// key. Omitted bits of the word have arbitrary values.
     #[inline(always)]
     pub(crate) fn word_at(self, page: &Page, offset: usize, word: usize) -> u64 {
         // The read may start before the stored key or end behind it. It stays on the page, because
@@ -195,14 +196,15 @@ impl<const N: usize> Shape<N> {
         key
     }
 
-    /// Encodes a key for a leaf. Only the first [`Shape::key_size`] bytes of the result count. The
-    /// omitted bytes of the key must equal those of the low key.
+    /// Returns the bytes of a key for a leaf. The key is in the first [`Shape::key_size`] bytes of
+    /// the result, and the other bytes have no meaning. The omitted bytes of the key must equal
+    /// those of the low key.
     #[inline]
     pub(crate) fn key_bytes(self, key: &Key<N>) -> [[u8; 8]; N] {
         let mut bytes = [[0; 8]; N];
         let (word, cut) = self.cut();
-        // Write whole words, each of which overwrites the excess bytes of the previous one. Their
-        // length is known to the compiler.
+        // Write whole words, because the compiler knows their length. Each word overwrites the
+        // excess bytes of the previous word.
         put_word(bytes.as_flattened_mut(), 0, first_bytes(key[word], cut));
         for (i, rest) in key[word + 1..].iter().enumerate() {
             put_word(bytes.as_flattened_mut(), 8 * (i + 1) - cut, *rest);
@@ -253,8 +255,8 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Encodes a row address, which must fit into the shape, for a leaf: [`Shape::row_size`] bytes,
-    /// then zeros.
+    /// Returns the bytes of a row address for a leaf: [`Shape::row_size`] bytes, then zeros. The
+    /// row address must fit into the shape.
     #[inline]
     pub(crate) fn tid_bytes(self, tid: Tid) -> [u8; Tid::SIZE] {
         debug_assert!(self.fits(tid));
@@ -266,8 +268,8 @@ impl<const N: usize> Shape<N> {
     }
 }
 
-/// Returns a word whose bytes in memory start with those of `word` that remain after omitting its
-/// `cut` most significant bytes.
+/// Returns `word` without its `cut` most significant bytes. The remaining bytes are the first bytes
+/// of the result in memory.
 #[inline]
 fn first_bytes(word: u64, cut: usize) -> u64 {
     match cfg!(target_endian = "big") {
@@ -294,8 +296,8 @@ pub(crate) fn common_bytes<const N: usize>(a: &Key<N>, b: &Key<N>) -> usize {
     8 * N
 }
 
-/// Returns the key before a key, as for the integer `key - 1`. For the lowest key it returns the
-/// highest one.
+/// Returns the greatest key below `key`: the integer `key - 1`. Returns the highest key if `key` is
+/// the lowest.
 fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
     let mut before = *key;
     for word in before.iter_mut().rev() {
@@ -347,7 +349,7 @@ mod tests {
         EntryKey::new(3, key, Tid::new(1, row))
     }
 
-    /// Two keys with a common prefix of a random number of bits.
+    /// Generates two keys with a common prefix of a random number of bits.
     fn keys_alike<const N: usize>() -> impl Strategy<Value = (Key<N>, Key<N>)> {
         let any = (any::<[u64; N]>(), any::<[u64; N]>(), 0..64 * N as u32 + 1);
         any.prop_map(|(a, mut b, alike)| {

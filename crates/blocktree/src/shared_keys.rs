@@ -19,15 +19,15 @@ use crate::bands::{Bands, BandsError};
 use crate::block_layout::{BlockLayout, BlockLayoutError};
 use crate::key::{Key, difference, mix};
 
-/// Number of bits of a fingerprint that each key contains at least with the default number of
-/// blocks, if some number of blocks has as many. With 16 bits, one of 65,536 unrelated values has
-/// the same key.
+/// Minimum number of bits of a fingerprint in each key, with the default number of blocks. For
+/// large radii, no number of blocks reaches this minimum. With 16 bits, one of 65,536 unrelated
+/// values has the same key.
 pub const DEFAULT_BITS: u32 = 16;
 
 /// Maximum number of blocks, because a shared key has 6 bits for the number of blocks.
 pub const MAX_BLOCKS: u32 = 64;
 
-/// Error: a shared key was made with other parameters than those of the comparison.
+/// Error for a shared key that was made with other parameters than those of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignKey;
 
@@ -64,8 +64,8 @@ impl<const N: usize> BlockKeys<N> {
     /// Mask of the parameters in a key.
     const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// Parameters for keys that two fingerprints within `radius` bits share. `blocks` is the number
-    /// of blocks, or `None` for [`BlockKeys::default_blocks`].
+    /// Creates the parameters for keys of which two fingerprints within `radius` bits share at
+    /// least one. `blocks` is the number of blocks, or `None` for [`BlockKeys::default_blocks`].
     ///
     /// # Errors
     /// [`BlockLayoutError`] if radius and number of blocks are out of range.
@@ -90,9 +90,9 @@ impl<const N: usize> BlockKeys<N> {
 
     /// Returns the default number of blocks for a radius in bits: the lowest number with which each
     /// key contains at least [`DEFAULT_BITS`] bits of the fingerprint. If there is no such number,
-    /// the one whose keys contain the most bits. It depends only on the width and the radius. With
-    /// fewer blocks, a value has fewer keys to store and to look up. With more blocks, fewer
-    /// unrelated values share a key.
+    /// returns the number with which keys contain the most bits. It depends only on the width and
+    /// the radius. With fewer blocks, a value has fewer keys to store and to look up. With more
+    /// blocks, fewer unrelated values share a key.
     pub fn default_blocks(radius: u32) -> u32 {
         let layouts = (radius + 1..=MAX_BLOCKS)
             .map_while(|blocks| BlockLayout::<N>::new(radius, blocks).ok())
@@ -135,8 +135,9 @@ impl<const N: usize> BlockKeys<N> {
     }
 
     /// Returns whether the fingerprints `a` and `b` are within the radius and `key` is their first
-    /// shared key: that of the first permutation whose bits are equal in both. For two fingerprints
-    /// within the radius, exactly one key has this property, so a join by keys returns a pair once.
+    /// shared key: the key of the first permutation whose bits are equal in `a` and `b`. For two
+    /// fingerprints within the radius, exactly one key has this property, so a join by keys returns
+    /// a pair once.
     ///
     /// # Errors
     /// [`ForeignKey`] if `a` and `b` are within the radius and `key` was made with other
@@ -160,10 +161,10 @@ impl<const N: usize> BlockKeys<N> {
 
 /// Makes and compares the shared keys of MinHash signatures.
 ///
-/// A position is in one band, so a mismatch changes one key at most: two signatures with at most
+/// A position is in one band, so a mismatch changes at most one key. So two signatures with at most
 /// `mismatches` mismatches share at least `count - mismatches` keys. With the default for 128
-/// values and similarity 0.8, that is 5 of 30. A join that counts the shared keys of a pair can
-/// reject pairs with fewer before it reads the signatures.
+/// values and similarity 0.8, that is 5 of 30 keys. A join that counts the shared keys of a pair
+/// can reject pairs with fewer shared keys before it reads the signatures.
 ///
 /// ```
 /// use neardup_blocktree::shared_keys::BandKeys;
@@ -194,9 +195,9 @@ impl BandKeys {
     /// Mask of the number of bands in a key.
     const PARAMETERS: u64 = (1 << Self::BAND_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// Parameters for keys of signatures of `hashes` values, which two signatures with at most
-    /// `mismatches` different values share. `bands` is the number of bands, or `None` for
-    /// [`Bands::default_count`].
+    /// Creates the parameters for keys of signatures of `hashes` values. Two signatures with at
+    /// most `mismatches` different values share at least one key. `bands` is the number of bands,
+    /// or `None` for [`Bands::default_count`].
     ///
     /// # Errors
     /// [`BandsError::BandsOutOfRange`] unless there are more bands than mismatches. [`BandsError`]
@@ -213,7 +214,8 @@ impl BandKeys {
         })
     }
 
-    /// Returns the number of mismatches up to which two signatures are guaranteed to share a key.
+    /// Returns the greatest number of mismatches at which two signatures are guaranteed to share a
+    /// key.
     pub fn mismatches(&self) -> usize {
         self.mismatches
     }
@@ -224,7 +226,7 @@ impl BandKeys {
     }
 
     /// Returns the keys of a signature, in the order of bands. No two of them are equal. `kind`
-    /// stands for the options that made the signature. Signatures that cannot be compared have
+    /// identifies the options that made the signature. Signatures that cannot be compared have
     /// different kinds.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.count()).map(move |band| self.key(band, signature, kind))

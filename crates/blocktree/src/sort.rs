@@ -1,5 +1,6 @@
 //! External sort of the rows of a new index. Rows are kept in memory up to a limit, and in
-//! temporary files beyond it. They are returned in the order of one permutation after the other.
+//! temporary files beyond it. The caller reads the rows once for each permutation, in the order of
+//! that permutation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -34,7 +35,8 @@ pub trait TempFiles {
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
     /// Moves the position of a file to a byte offset, at most to its end, for reading or writing.
     fn seek(&mut self, file: &mut Self::File, offset: u64);
-    /// Called regularly during long operations. It may unwind to cancel the operation.
+    /// Checks for interrupts. Long operations call it regularly. It may unwind to cancel the
+    /// operation.
     fn check_interrupts(&mut self);
     /// Ends the operation by unwinding, because memory could not be allocated.
     fn out_of_memory(&mut self) -> ! {
@@ -42,8 +44,8 @@ pub trait TempFiles {
     }
 }
 
-/// Number of leading key bits by which entries are distributed to buckets, before each bucket,
-/// which fits into the processor's cache, is sorted.
+/// Number of leading key bits by which a sort first distributes entries to buckets. Then it sorts
+/// each bucket. A bucket is small enough for the processor's cache.
 const BUCKET_BITS: u32 = 11;
 
 /// Number of entries that are read or written at a time.
@@ -52,7 +54,7 @@ const CHUNK: usize = 4096;
 /// and another one for its file.
 const MOST_RUNS: usize = 64;
 
-/// Size in bytes of an entry in a file.
+/// Returns the size of an entry in a file, in bytes.
 const fn entry_size<const N: usize>() -> usize {
     8 * N + 8
 }
@@ -61,7 +63,8 @@ const fn entry_size<const N: usize>() -> usize {
 pub struct ExternalSort<F: TempFiles, const N: usize> {
     /// Rows that are not in the file.
     in_memory: Vec<Entry<N>>,
-    /// Maximum number of rows in `in_memory`. Sorting takes the same memory again.
+    /// Maximum number of rows in `in_memory`. A sort of these rows needs the same amount of memory
+    /// again.
     limit: usize,
     spooled: Option<Spool<F::File>>,
 }
@@ -73,7 +76,7 @@ struct Spool<File> {
 }
 
 impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
-    /// Makes an empty sort that takes about `memory` bytes, at least space for 4,096 rows.
+    /// Creates an empty sort that takes about `memory` bytes. It has space for at least 4,096 rows.
     pub fn new(memory: usize) -> Self {
         let limit = (memory / (2 * entry_size::<N>())).max(CHUNK);
         ExternalSort {
@@ -83,7 +86,7 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         }
     }
 
-    /// Number of rows added so far.
+    /// Returns the number of rows added so far.
     pub fn len(&self) -> u64 {
         self.in_memory.len() as u64 + self.spooled.as_ref().map_or(0, |spool| spool.entries)
     }
@@ -117,9 +120,9 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         self.in_memory.clear();
     }
 
-    /// Calls `each` with all rows in the order of a permutation: each row with its key in this
-    /// permutation, ordered by key, then by row address. `None` stands for the keys as they were
-    /// added.
+    /// Calls `each` with all rows in the order of a permutation. Each row has its key in this
+    /// permutation. Rows are ordered by key, then by row address. `None` for the permutation sorts
+    /// the keys as they were added.
     pub fn in_order(
         &mut self,
         files: &mut F,
@@ -268,10 +271,10 @@ fn sort<F: TempFiles, const N: usize>(
     }
 }
 
-/// Sorted run of entries in a file.
+/// Run of sorted entries in a file.
 struct SortedRun<File, const N: usize> {
     file: File,
-    /// Number of entries in the file that have not been read yet.
+    /// Number of entries that have not been read from the file yet.
     left: u64,
     /// Entries read last.
     chunk: Vec<Entry<N>>,
@@ -280,7 +283,7 @@ struct SortedRun<File, const N: usize> {
 }
 
 impl<File, const N: usize> SortedRun<File, N> {
-    /// Makes a run of a file with `left` sorted entries.
+    /// Creates a run of the `left` sorted entries in `file`.
     fn new<F: TempFiles<File = File>>(files: &mut F, mut file: File, left: u64) -> Self {
         files.rewind(&mut file);
         SortedRun {
@@ -291,7 +294,8 @@ impl<File, const N: usize> SortedRun<File, N> {
         }
     }
 
-    /// Returns the next entry of the run; `None` after the last. Reads `chunk` entries at a time.
+    /// Returns the next entry of the run. `None` after the last entry. Reads `chunk` entries from
+    /// the file at a time.
     fn next<F: TempFiles<File = File>>(&mut self, files: &mut F, chunk: usize) -> Option<Entry<N>> {
         if self.at == self.chunk.len() {
             let count = self.left.min(chunk as u64) as usize;
@@ -334,7 +338,7 @@ impl<F: TempFiles, const N: usize> Sorted<F, N> {
         }
     }
 
-    /// Returns the next row; `None` after the last.
+    /// Returns the next row. `None` after the last row.
     #[inline]
     pub fn next(&mut self, files: &mut F) -> Option<Entry<N>> {
         self.emitted += 1;

@@ -10,7 +10,7 @@ pub struct SpilledBytes<F: TempFiles> {
     in_memory: Vec<u8>,
     /// Maximum number of bytes in `in_memory`.
     max_bytes: usize,
-    /// The bytes after those in memory; `None` if there are none.
+    /// File with the bytes behind `in_memory`. `None` if all bytes are in memory.
     file: Option<F::File>,
     bytes_in_file: u64,
 }
@@ -27,7 +27,7 @@ impl<F: TempFiles> SpilledBytes<F> {
         }
     }
 
-    /// Number of bytes in the string.
+    /// Returns the number of bytes in the string.
     pub fn len(&self) -> u64 {
         self.in_memory.len() as u64 + self.bytes_in_file
     }
@@ -67,7 +67,8 @@ impl<F: TempFiles> SpilledBytes<F> {
         }
     }
 
-    /// Returns the number of bytes from an offset on that are equal to the first bytes of `other`.
+    /// Returns the length of the common prefix of `other` and the bytes of the string from an
+    /// offset on.
     pub fn common_prefix(&mut self, files: &mut F, offset: u64, other: &[u8]) -> usize {
         let mut chunk = [0; CHUNK];
         let mut equal = 0;

@@ -11,7 +11,7 @@ pub struct SpilledLists<F: TempFiles> {
     in_memory: Vec<u64>,
     /// Maximum number of words in `in_memory`.
     max_words: usize,
-    /// The other lists, in the same form; `None` if all lists are in memory.
+    /// File with the other lists, in the same form. `None` if all lists are in memory.
     file: Option<F::File>,
     /// Number of words in the file.
     words_in_file: u64,

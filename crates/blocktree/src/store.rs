@@ -7,7 +7,7 @@
 //! # Locks
 //! A guard from [`ReadPages::read`] is a shared lock on its page, a guard from
 //! [`WritePages::write`] an exclusive lock. A reader holds one lock at a time. A writer locks pages
-//! from a leaf upwards, and the meta page last. It releases a page before it locks the right
+//! from a leaf upwards, and the meta page last. It releases a page before it locks the page's right
 //! sibling. So two writers cannot wait for each other. There are three exceptions. A vacuum that
 //! merges two neighbours tries to lock the right one while it holds the left one, but does not wait
 //! for it. An insertion that holds a leaf of one permutation does not wait for a leaf of another
@@ -44,12 +44,12 @@ pub const PAGES_PER_RECORD: usize = 4;
 
 /// Guard of a locked page, which gives access to the page.
 pub trait PageGuard: Deref<Target = Page> {
-    /// Block number of the locked page.
+    /// Returns the block number of the locked page.
     fn block(&self) -> Block;
 }
 
 impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
-    /// Block number of the locked page.
+    /// Returns the block number of the locked page.
     #[inline]
     pub fn block(&self) -> Block {
         self.page.block()
@@ -57,7 +57,7 @@ impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
 }
 
 impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
-    /// Checks a locked page and returns its view; an error if it is not on `level`.
+    /// Checks a locked page and returns its view. Returns an error if the page is not on `level`.
     pub(crate) fn open_on(page: P, level: u16) -> Result<Self> {
         let page = Self::unchecked(page);
         page.check_on(level)?;
@@ -103,8 +103,8 @@ pub trait ReadPages {
         drop(page);
     }
 
-    /// Version of a locked leaf. Each change gives the leaf a version that it has never had before.
-    /// `None` if the store has no versions.
+    /// Returns the version of a locked leaf. Each change gives the leaf a version that it has never
+    /// had before. `None` if the store has no versions.
     fn version(&self, _page: &Page) -> Option<u64> {
         None
     }
@@ -129,7 +129,8 @@ pub trait WritePages: ReadPages {
     /// Locks a page for changes, in exclusive mode.
     fn write(&self, block: Block) -> Self::Write<'_>;
 
-    /// Does the same as [`WritePages::write`] without waiting; `None` if the page is locked.
+    /// Locks a page like [`WritePages::write`], but does not wait. `None` if another process has
+    /// locked the page.
     fn try_write(&self, block: Block) -> Option<Self::Write<'_>>;
 
     /// Locks a page that will be overwritten completely. The next change is logged as a full page,
@@ -139,8 +140,8 @@ pub trait WritePages: ReadPages {
     /// Locks a page for the removal of entries. Waits until no scan has a pin on the page.
     fn cleanup_lock(&self, block: Block) -> Self::Write<'_>;
 
-    /// Does the same as [`WritePages::cleanup_lock`] without waiting; `None` if the page is locked
-    /// or pinned.
+    /// Locks a page like [`WritePages::cleanup_lock`], but does not wait. `None` if another process
+    /// has locked or pinned the page.
     fn try_cleanup_lock(&self, block: Block) -> Option<Self::Write<'_>>;
 
     /// Adds a page to the index and returns it locked. All its bytes are zero, and no other
@@ -161,7 +162,8 @@ pub trait WritePages: ReadPages {
     );
 
     /// Returns whether the next change of the page takes the same log space however much of the
-    /// page it changes, because the record contains the full page or there is no log.
+    /// page it changes. That is true if the log record contains the full page, or if there is no
+    /// log.
     fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
         false
     }
@@ -192,8 +194,8 @@ pub trait PrefetchPages {
         None
     }
 
-    /// Hint that these bytes of a leaf will be read soon. The range may extend beyond the end of
-    /// the page.
+    /// Hint that the bytes `_bytes` of a leaf will be read soon. The range may extend beyond the
+    /// end of the page.
     fn prefetch_part(&self, _leaf: Block, _bytes: Range<usize>) {}
 
     /// Hint that an entry will soon be added to a leaf.

@@ -5,16 +5,16 @@ use crate::scan::Match;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 
-/// Number of rows for which there is room in any case, even with little memory.
+/// Minimum number of rows for which a collection has room, even with little memory.
 const MIN_ROOM: usize = 128;
 
-/// Returns the number of rows for which `memory` bytes have room, at least [`MIN_ROOM`].
+/// Returns the number of rows that fit into `memory` bytes, at least [`MIN_ROOM`].
 fn room<const N: usize>(memory: usize) -> usize {
     (memory / size_of::<Match<N>>()).max(MIN_ROOM)
 }
 
 /// Returns the maximum number of rows to keep in a collection with room for `room` rows. The rest
-/// is room for rows that are collected before the nearest are selected.
+/// of the room is for rows that are collected before the nearest rows are selected.
 fn most_kept(room: usize) -> usize {
     room / 5 * 4
 }
@@ -30,7 +30,8 @@ pub(crate) fn kept_in<const N: usize>(memory: usize) -> usize {
 /// rows after the last row that was kept.
 #[derive(Debug)]
 pub(crate) struct TopK<const N: usize> {
-    /// Rows at the same distance are ordered by the distance to the first of these keys, and so on.
+    /// Further keys that order rows at the same distance: by the distance to the first key, then by
+    /// the distance to the next key, and so on.
     then_by: Vec<Key<N>>,
     /// Number of words at the start of a key that do not count for distances: the scope.
     skipped: usize,
@@ -40,15 +41,17 @@ pub(crate) struct TopK<const N: usize> {
     /// Number of rows for which memory has room. More than `keep` rows are collected before the
     /// first `keep` are selected.
     room: usize,
-    /// Rows up to this one, in the order of the collection, have been returned in earlier passes.
+    /// Last row, in the order of the collection, that earlier passes returned. This pass skips rows
+    /// up to this row.
     after: Option<Match<N>>,
-    /// Rows after this one, in the order of the collection, have been dropped in this pass.
+    /// Last row, in the order of the collection, that this pass keeps. Rows after this row have
+    /// been dropped.
     cut: Option<Match<N>>,
 }
 
 impl<const N: usize> TopK<N> {
     /// Creates an empty collection that takes at most `memory` bytes, or a small minimum. `then_by`
-    /// and `skipped` are as in the fields.
+    /// and `skipped` are the fields of the same names.
     pub(crate) fn new(then_by: Vec<Key<N>>, skipped: usize, memory: usize) -> Self {
         let room = room::<N>(memory);
         TopK {

@@ -11,18 +11,19 @@ use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
 use crate::store::{PageGuard, ReadPages, WritePages};
 use std::cell::Cell;
 
-/// Maximum level of the root. No sound tree is so high, so a higher one means damaged links.
+/// Maximum level of the root. No intact tree is so high, so a higher level means that links are
+/// damaged.
 const MAX_LEVEL: u16 = 16;
 
 /// Maximum number of steps to the right from a hinted page, before the search descends from the
-/// root instead. The wanted page may be further away if a guess assumed evenly distributed keys, or
-/// if the hinted page was reused at the left end of its level.
+/// root instead. The wanted page may be further away if the hint was a guess that assumed evenly
+/// distributed keys, or if the hinted page was reused at the left end of its level.
 const MAX_STEPS_RIGHT: u32 = 4;
 
 /// Tree over the pages of a store, with the last known location of its root.
 pub struct Tree<'s, S: ReadPages, const N: usize> {
     pub(crate) store: &'s S,
-    /// Last known root; it may be outdated.
+    /// Last known root, which may be outdated.
     root: Cell<Root>,
     /// Leaf cache, if the tree uses one.
     pub(crate) leaves: Option<&'s LeafCache>,
@@ -48,7 +49,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns the leaf that the leaf cache has for a key of a permutation; `None` if it has none.
+    /// Returns the leaf that the leaf cache has for a key of a permutation. `None` if the cache has
+    /// no leaf for it.
     #[inline]
     fn remembered(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
         self.leaves?.get(permutation, key)
@@ -62,8 +64,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns the leaf that probably covers `entry_key`: the one that the leaf cache has for
-    /// `key`, or else the result of a descent. [`Tree::find`] takes it as a hint and checks it.
+    /// Returns the leaf that probably covers `entry_key`: the leaf that the leaf cache has for
+    /// `key`, or the result of a descent if the cache has none. [`Tree::find`] takes the leaf as a
+    /// hint and checks it.
     #[inline]
     pub(crate) fn leaf_of(&self, entry_key: &EntryKey<N>, key: &Key<N>) -> Result<Block> {
         if let Some(leaf) = self.remembered(entry_key.permutation, key) {
@@ -74,9 +77,10 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(leaf)
     }
 
-    /// Does the same as [`Tree::leaf_of`] for several pairs of entry key and cached key, with only
-    /// one access to the root. Calls `on_found` with each leaf that was not in the leaf cache. The
-    /// result has `None` where `wanted` has.
+    /// Like [`Tree::leaf_of`], for several entry keys with only one access to the root. Each
+    /// element of `wanted` has an entry key, and the key to look up in the leaf cache. Calls
+    /// `on_found` with each leaf that was not in the leaf cache. An element of the result is `None`
+    /// if the same element of `wanted` is `None`.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,
@@ -157,7 +161,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(block)
     }
 
-    /// Last known root. Callers can keep it for [`Tree::new`].
+    /// Returns the last known root. Callers can keep it for [`Tree::new`].
     pub fn root(&self) -> Root {
         self.root.get()
     }
@@ -172,7 +176,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(root)
     }
 
-    /// Returns a root above `level`: the remembered one, or else the one on the meta page.
+    /// Returns a root above `level`: the last known root, or the root on the meta page if the last
+    /// known root is not above `level`.
     fn root_above(&self, level: u16) -> Result<Root> {
         match self.root.get() {
             root if root.level > level => Ok(root),
@@ -187,15 +192,16 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         if root == old { Err(defect) } else { Ok(root) }
     }
 
-    /// Returns the block on `level` to which the links lead for an entry key. `level` must be below
-    /// the root's. The entry key may be on another page by now, because pages are split and merged:
-    /// see [`Tree::find`].
+    /// Returns the block on `level` to which the links from the root lead for an entry key. `level`
+    /// must be below the level of the root. The entry key may be on another page by now, because
+    /// pages are split and merged: see [`Tree::find`].
     pub(crate) fn descend(&self, entry_key: &EntryKey<N>, level: u16) -> Result<Block> {
         self.descend_from(entry_key, level, None)
     }
 
-    /// Descends like [`Tree::descend`]. `start` is a page below the root at which to begin, with
-    /// its level; `None` begins at the root.
+    /// Descends like [`Tree::descend`], from the page `start` or from the root. `start` has the
+    /// block and the level of a page below the root. If it is `None`, the descent begins at the
+    /// root.
     fn descend_from(
         &self,
         entry_key: &EntryKey<N>,
@@ -255,7 +261,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Estimates the number of leaves that have the entries from `from` to `to`. The number is
+    /// Estimates the number of leaves that contain the entries from `from` to `to`. The number is
     /// exact if one inner page has the downlinks to all these leaves. Otherwise it is computed from
     /// the typical number of entries of inner pages.
     pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
@@ -282,8 +288,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Locks, by `take`, the page on `level` that covers an entry key. `hint` is a block to try
-    /// first, to which an earlier link or a guess led; `None` descends from the root.
+    /// Returns the page on `level` that covers an entry key, locked by `take`. `hint` is a block to
+    /// try first, from an earlier link or a guess. If it is `None`, the search descends from the
+    /// root.
     #[inline]
     pub(crate) fn find<P: PageGuard, E: Entries>(
         &self,
@@ -354,7 +361,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(has_entry)
     }
 
-    /// Returns the position of an entry key relative to the page to which a link led for it.
+    /// Returns the position of an entry key relative to a page. A link for this entry key led to
+    /// the page.
     ///
     /// Between reading the link and reading the page, a vacuum may have removed the page from the
     /// tree, and a split may have reused it elsewhere on its level. The page's own low key shows
@@ -382,7 +390,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(PositionCheck::Covers)
     }
 
-    /// Returns whether a leaf, found by a link or a guess, covers an entry key.
+    /// Returns whether a leaf that was found by a link or a guess covers an entry key.
     #[inline]
     pub(crate) fn covers(
         &self,
@@ -393,14 +401,14 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(matches!(position, PositionCheck::Covers))
     }
 
-    /// Reads an inner page; an error if it is not on `level`.
+    /// Reads an inner page. Returns an error if the page is not on `level`.
     pub(crate) fn read_inner(&self, block: Block, level: u16) -> Result<Inner<S::Read<'s>, N>> {
         PageView::open_on(self.store.read(block), level)
     }
 }
 
 impl<'s, S: WritePages, const N: usize> Tree<'s, S, N> {
-    /// Locks for changes the inner page on `level` that covers an entry key.
+    /// Returns the inner page on `level` that covers an entry key, locked for changes.
     pub(crate) fn lock_inner(
         &self,
         entry_key: &EntryKey<N>,
@@ -422,8 +430,8 @@ enum PositionCheck {
     Stale,
 }
 
-/// Number of outdated links that one search has followed. It is limited: each one requires a vacuum
-/// between two page accesses, so endless ones come from a damaged link.
+/// Number of outdated links that one search has followed. The number is limited. Each outdated link
+/// requires a vacuum between two page accesses, so many of them come from a damaged link.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -438,8 +446,8 @@ impl Restarts {
 }
 
 /// High key of the last page on a path along right links. High keys must increase along the path,
-/// so that it ends even if damaged links form a cycle. A sound path may also lead back, if the next
-/// page was meanwhile removed and reused further left.
+/// so that it ends even if damaged links form a cycle. A path in an intact tree may also lead back,
+/// if the next page was meanwhile removed and reused further left.
 #[derive(Clone, Copy, Debug)]
 struct MoveRight<const N: usize>(Option<EntryKey<N>>);
 
@@ -457,8 +465,8 @@ impl<const N: usize> MoveRight<N> {
         (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)
     }
 
-    /// Records the high key of the page at `block` and returns its right sibling; an error if the
-    /// page has no right sibling.
+    /// Records the high key of the page at `block` and returns the block of the page's right
+    /// sibling. Returns an error if the page has no right sibling.
     #[inline]
     fn next(&mut self, sibling: Option<(EntryKey<N>, Block)>, block: Block) -> Result<Block> {
         let Some((high, right)) = sibling else {

@@ -10,13 +10,13 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// If at least one in this many entries of a leaf is removed, the remaining entries are written in
-/// key order, although that logs most of the page, because it makes searches for one prefix read
-/// less of it. By default an automatic vacuum runs when a sixth of the rows are dead, so it does so
-/// for most leaves.
+/// Inverse of the minimum share of a leaf's entries whose removal makes VACUUM rewrite the leaf: it
+/// writes the remaining entries in key order. That logs most of the page, but searches for one
+/// prefix then read less of it. By default an automatic vacuum runs when a sixth of the rows are
+/// dead, so it rewrites most leaves.
 const REWRITE_SHARE_INVERSE: usize = 8;
 
-/// Counts of a vacuum of one index.
+/// Numbers of entries, rows and pages that a vacuum of one index has removed or left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
     /// Number of removed entries in all permutations.
@@ -27,7 +27,7 @@ pub struct VacuumStats {
     /// Number of remaining rows: remaining entries of the first permutation and of the permutation
     /// for NULL.
     pub rows: u64,
-    /// Number of pages removed from the tree. Splits can reuse them.
+    /// Number of pages that the vacuum removed from the tree. Splits can reuse them.
     pub freed_pages: u64,
 }
 
@@ -41,7 +41,7 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// moved to another leaf since.
     ///
     /// Merges neighbouring leaves and inner pages that together are no fuller than `fill`. So a
-    /// vacuumed tree has less than twice as many leaves as a new one, except for leaves that could
+    /// vacuumed tree has less than twice as many leaves as a new tree, except for leaves that could
     /// not be merged. Only one vacuum may run at a time.
     pub fn vacuum(
         &self,

@@ -38,9 +38,9 @@ pub fn check_owner(index: pg_sys::Oid) {
 }
 
 /// Raises error 42501 unless [`owns_table_of`] returns true for the index, or the current user has
-/// the privileges of `pg_stat_scan_tables`, the server's role for monitoring under a weak lock
-/// (`pg_monitor` is a member). Call it before locking the index or its table. Accepts relations
-/// other than indexes; callers reject those.
+/// the privileges of the server's role `pg_stat_scan_tables`. The role is for monitoring functions
+/// that lock tables with AccessShareLock; `pg_monitor` is a member. Call it before locking the
+/// index or its table. Accepts relations other than indexes; callers reject those.
 pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
     if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {
@@ -48,8 +48,8 @@ pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     }
 }
 
-/// Raises error 42501: the current user must own the table of the index. `others` continues the
-/// message with other users who are admitted.
+/// Raises error 42501: the current user must own the table of the index. `others` is appended to
+/// the message. It names other roles whose members may call the function, or is empty.
 fn refuse_non_owner(index: pg_sys::Oid, others: &str) -> ! {
     let table = server::IndexGetRelation(index, true);
     UserError::new(
@@ -64,8 +64,9 @@ fn refuse_non_owner(index: pg_sys::Oid, others: &str) -> ! {
 /// the role that logged in. Superusers and members of the owner's role are rejected as well. Call
 /// it before locking the table.
 ///
-/// Functions that fire the table's triggers call it. Triggers run the owner's code, which can undo
-/// SET ROLE and SET SESSION AUTHORIZATION, and deferred triggers run under the role of the session.
+/// Functions that fire the table's triggers must call it. Triggers run the owner's code, which can
+/// undo SET ROLE and SET SESSION AUTHORIZATION. Deferred triggers run under the role of the
+/// session.
 pub fn check_session_of_owner(table: pg_sys::Oid) {
     // The table was dropped. The caller raises an error when it opens the table.
     let Some(owner) = catalog::relation_owner(table) else {
@@ -116,10 +117,10 @@ pub fn check_index(table: Rel, index: Rel) {
     check_columns(table, &columns);
 }
 
-/// Raises error 42501 unless the current user may read the whole table, or each of these columns.
-/// Also raises it if a row security policy of the table applies to the user. `columns` has
-/// attribute numbers. An empty list, and the number 0 for whole rows, require the right to read the
-/// whole table.
+/// Raises error 42501 unless the current user may read the whole table, or each column in
+/// `columns`, which has attribute numbers. Also raises it if a row security policy of the table
+/// applies to the user. The user must have the right to read the whole table if `columns` is empty
+/// or contains 0, which stands for whole rows.
 pub fn check_columns(table: Rel, columns: &[i16]) {
     let may_read = may_select_table(table.oid())
         || (!columns.is_empty()
@@ -150,8 +151,8 @@ fn may_select_table(table: pg_sys::Oid) -> bool {
     server::pg_class_aclcheck(table, server::GetUserId(), SELECT) == OKAY
 }
 
-/// Returns whether the current user may read a column, given by its attribute number, or the whole
-/// table.
+/// Returns whether the current user may read the whole table, or at least the column with the
+/// attribute number `column`.
 pub fn may_select(table: Rel, column: i16) -> bool {
     let table = table.oid();
     may_select_table(table)

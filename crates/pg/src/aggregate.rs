@@ -1,5 +1,5 @@
 //! States of aggregates, kept in memory that the server accounts for and frees. A state is a value
-//! of variable length ([`Call::edit_state`]) or a list of words ([`GroupWords`]).
+//! of variable length, which [`Call::edit_state`] changes, or a list of words ([`GroupWords`]).
 use neardup_sketch::memory::WordStore;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::{self, Datum};
@@ -10,10 +10,10 @@ use super::value::ValueType;
 use super::{server, varlena};
 
 impl Call {
-    /// Calls `edit` with the bytes behind the header of argument `n`, counted from 0, a value of
-    /// variable length. Returns the changed value. Changes the argument in place if it is the state
-    /// of the aggregate that makes the call, and a copy otherwise. The bytes are aligned to four
-    /// bytes.
+    /// Changes an aggregate's state in argument `n`, counted from 0, and returns the changed state.
+    /// The state is a value of variable length. `edit` changes the bytes after its header, which
+    /// are aligned to four bytes. If an aggregate makes the call, its state is changed in place;
+    /// otherwise a copy is changed.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));
@@ -48,9 +48,9 @@ impl GroupWords {
         Self::new_in(context(call))
     }
 
-    /// Makes an empty list in the current memory context, for a deserialization function: the
-    /// aggregate merges the list into another state soon after. Raises error 0A000 if the call does
-    /// not come from an aggregate.
+    /// Makes an empty list in the current memory context. The list is the result of a
+    /// deserialization function, which the aggregate merges into another state soon. Raises error
+    /// 0A000 if the call does not come from an aggregate.
     pub fn new_short_lived<'a>(call: &Call) -> &'a mut Self {
         context(call);
         Self::new_in(server::current_memory_context())
@@ -72,16 +72,17 @@ impl GroupWords {
         }
     }
 
-    /// The list that an earlier support function of the aggregate returned and that is now argument
-    /// `n`, counted from 0; `None` if the argument is NULL. Raises error 0A000 if the call does not
-    /// come from an aggregate.
+    /// Returns the list in argument `n`, counted from 0, which an earlier support function of the
+    /// aggregate has returned. `None` if the argument is NULL. Raises error 0A000 if the call does
+    /// not come from an aggregate.
     pub fn from_arg<'a>(call: &Call, n: usize) -> Option<&'a mut Self> {
         context(call);
         // SAFETY: all values of type `internal` that an aggregate passes were made by `as_datum`.
         (!call.is_null(n)).then(|| unsafe { &mut *call.internal::<Self>(n) })
     }
 
-    /// The list as a datum of type `internal`, for the next support function of the aggregate.
+    /// Returns the list as a datum of type `internal`, for the next support function of the
+    /// aggregate.
     pub fn as_datum(&mut self) -> Datum {
         Datum::from(core::ptr::from_mut(self))
     }
@@ -104,8 +105,8 @@ impl GroupWords {
         unsafe { core::slice::from_raw_parts_mut(self.words, self.len) }
     }
 
-    /// Inserts `count` words with the value 0 before the word at index `at`. The length of the list
-    /// as `at` inserts them at the end.
+    /// Inserts `count` words with the value 0 before the word at index `at`. If `at` is the length
+    /// of the list, the words are appended.
     pub fn insert_zeroes(&mut self, at: usize, count: usize) {
         assert!(at <= self.len);
         let len = self.len + count;

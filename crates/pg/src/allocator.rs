@@ -53,10 +53,10 @@ impl WithReserve {
         result
     }
 
-    /// Allocates a block from the reserve, for a request that the system allocator could not serve,
-    /// and reports the shortage, so that the statement ends soon. Returns null if the code that
-    /// makes the request handles a failure itself (`may_fail`), if the alignment exceeds [`UNIT`],
-    /// or if no range of free units is long enough.
+    /// Allocates a block from the reserve, for a request that the system allocator could not serve.
+    /// Reports the shortage, so that the statement ends soon. Returns null if the code that makes
+    /// the request handles a failure itself (`may_fail`), if the alignment exceeds [`UNIT`], or if
+    /// no range of free units is long enough.
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {

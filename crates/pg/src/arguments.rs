@@ -63,7 +63,7 @@ impl Call {
     }
 
     /// Copies argument `n`, a value of fixed length that is passed by reference, into `words`.
-    /// Raises an internal error unless the declared type has exactly this length.
+    /// Raises an internal error unless values of the declared type have the same length as `words`.
     #[inline(always)]
     pub fn copy_words(&self, n: usize, words: &mut [u64]) {
         let size = size_of_val(words);
@@ -75,8 +75,8 @@ impl Call {
         unsafe { core::ptr::copy_nonoverlapping(start, words.as_mut_ptr().cast(), size) };
     }
 
-    /// The bytes behind the header of argument `n`, a value of variable length such as a `bytea` or
-    /// a `text`. Text is in the encoding of the database.
+    /// Returns the bytes after the header of argument `n`, a value of variable length such as a
+    /// `bytea` or a `text`. Text is in the encoding of the database.
     #[inline]
     pub fn bytes(&self, n: usize) -> &[u8] {
         // SAFETY: the argument is a value of variable length. The value, and memory that is
@@ -104,7 +104,7 @@ impl Call {
         unsafe { CStr::from_ptr(text.cast_mut_ptr()) }.to_bytes()
     }
 
-    /// The next `length` bytes of the binary message that is the first argument of a receive
+    /// Reads the next `length` bytes of the binary message that is the first argument of a receive
     /// function. The server raises error 08P01 if the message has fewer bytes left.
     pub fn message(&self, length: usize) -> &[u8] {
         // SAFETY: the server passes a StringInfo to receive functions. It holds the bytes.
@@ -139,9 +139,9 @@ impl Call {
         unsafe { Lexemes::new(value) }
     }
 
-    /// The elements of argument `n`, an array of `T` with any number of dimensions. Raises error
-    /// 22004 if an element is NULL, because each function would give NULL another meaning. `name`
-    /// is the argument's name, for the error message.
+    /// Returns the elements of argument `n`, an array of `T` with any number of dimensions. Raises
+    /// error 22004 if an element is NULL, because NULL would mean something else in each function.
+    /// `name` is the argument's name, for the error message.
     pub fn array<'a, T: ArrayElement<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
         Array {
             elements: self.elements::<T>(n).not_null(name),
@@ -149,8 +149,8 @@ impl Call {
         }
     }
 
-    /// The elements of argument `n`, an array of `T` with any number of dimensions; `None` for each
-    /// element that is NULL.
+    /// Returns the elements of argument `n`, an array of `T` with any number of dimensions. The
+    /// value for an element that is NULL is `None`.
     pub fn nullable_array<'a, T: ArrayElement<'a>>(&'a self, n: usize) -> Vec<Option<T>> {
         let elements = self.elements::<T>(n).nullable();
         let mut values = Vec::new();

@@ -206,7 +206,7 @@ pub fn bigints(body: &[u8]) -> impl Iterator<Item = i64> {
         .map_while(move |_| values.next())
 }
 
-/// Makes a `bigint[]` with these elements, in the current memory context.
+/// Makes a `bigint[]` with the elements `numbers`, in the current memory context.
 pub fn bigint_array(numbers: impl Iterator<Item = i64>) -> Datum {
     const TYPE: ElementType = i64::TYPE;
     let mut elements: Vec<Datum> = Vec::new();

@@ -28,7 +28,7 @@ pub(super) enum RowSource<'a> {
     Build,
     /// Rows that this snapshot sees.
     Snapshot(&'a RegisteredSnapshot),
-    /// Rows in blocks of a shared scan that no other process has taken.
+    /// Rows in the blocks that this process takes from a scan that several processes share.
     Shared(SharedScan),
 }
 
@@ -94,8 +94,8 @@ impl<'a> BuildScan<'a> {
         unsafe { (*self.info).ii_BrokenHotChain = true }
     }
 
-    /// Strategy number of the operator that the exclusion constraint of the index has for a column,
-    /// counted from 0; `None` if the index does not belong to an exclusion constraint.
+    /// Strategy number of the operator by which an exclusion constraint compares the index column
+    /// `column`, counted from 0. `None` if the index does not belong to an exclusion constraint.
     pub fn excludes_by(&self, column: usize) -> Option<u16> {
         assert!(column < self.index.index_form().key_columns);
         // SAFETY: the array is null or has a strategy for each key column.
@@ -149,8 +149,8 @@ pub struct VisibleRows<'a> {
 }
 
 impl<'a> VisibleRows<'a> {
-    /// Takes a new snapshot. Raises error 40001, as amcheck does, if the snapshot may see rows that
-    /// the build of the index has skipped.
+    /// Prepares a scan of the rows that the transaction's snapshot sees. Raises error 40001, as
+    /// amcheck does, if the snapshot may see rows that the build of the index has skipped.
     pub fn new(relations: &'a LockedIndex) -> Self {
         let snapshot = RegisteredSnapshot::from_transaction();
         relations.check_age(snapshot.xmin());
@@ -160,8 +160,8 @@ impl<'a> VisibleRows<'a> {
         }
     }
 
-    /// Check that detects index pages from which rows that the snapshot sees may have been removed
-    /// (`old_snapshot_threshold`).
+    /// Returns a check for the pages of the index. The check detects pages from which rows that the
+    /// snapshot sees may have been removed (`old_snapshot_threshold`).
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         self.snapshot.old_snapshot_check()
     }

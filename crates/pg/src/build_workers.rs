@@ -1,8 +1,8 @@
 //! Parallel index builds: workers read the table of a new index together with the leader, which is
 //! the backend that builds the index.
 //!
-//! All processes share one table scan, as in a parallel build of a btree. The workers send words,
-//! made from the rows that they read, to the leader.
+//! All processes share one table scan, as in a parallel build of a btree. For the rows that a
+//! worker reads, it sends 64-bit words to the leader.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -21,7 +21,7 @@ const ENTRY_POINT: &CStr = c"neardup_build_worker";
 /// Number of rows that the leader reads before it polls the workers' queues again.
 const ROWS_PER_POLL: u32 = 32;
 
-/// What [`BuildWorkers::run`] passes to the leader's function: a row, or words from a worker.
+/// Input that [`BuildWorkers::run`] passes to the leader's function: a row, or words from a worker.
 pub enum LeaderInput<'a> {
     /// Index values and address of a row that the leader itself has read.
     Row(IndexRow<'a>, Tid),
@@ -130,9 +130,9 @@ impl BuildWorker {
         self.index.rel()
     }
 
-    /// Reads this worker's part of the table. Calls `each` with the index values and the address of
-    /// each row that belongs in the index, and with the outbox, into which `each` writes words for
-    /// the leader.
+    /// Reads this worker's part of the table. Calls `each` for each row that belongs in the index,
+    /// with the row's index values, its address and the outbox. `each` writes words for the leader
+    /// into the outbox.
     pub fn run(mut self, mut each: impl FnMut(IndexRow, Tid, &mut Outbox)) {
         let (table, index) = (self.table.rel(), self.index.rel());
         // SAFETY: both relations are open and locked, and `index` is an index of `table`.

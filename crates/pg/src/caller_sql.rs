@@ -19,21 +19,21 @@ use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name under which queries read the addresses of selected rows: a relation with one column,
-/// `ctid_of_row`.
+/// Name of the relation from which queries read the addresses of selected rows. It has one column,
+/// which is called `ctid_of_row`.
 pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 
-/// Kind of clause of a SELECT, such as an ORDER BY list, for checking that a user's text is one
-/// clause of this kind and nothing else.
+/// Kind of clause of a SELECT, such as an ORDER BY list, with the rules to check that a user's text
+/// is one clause of this kind and nothing else.
 pub(super) struct Clause {
-    /// Start of a query that the user's text completes, such as `SELECT ORDER BY `.
+    /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
-    /// Returns whether a parsed query has this clause, and none of the other two of select list,
-    /// WHERE and ORDER BY.
+    /// Function that returns whether a parsed query has a clause of this kind. It must return false
+    /// if the query also has another of these clauses: select list, WHERE, ORDER BY.
     pub is_alone: fn(&Parsed) -> bool,
-    /// Rest of the error message after the parameter's name, such as "is no condition".
+    /// Rest of the error message after the parameter's name, such as "must be a condition".
     pub error_predicate: &'static str,
-    /// Hint of the error.
+    /// Hint of the error message, which advises the user.
     pub hint: &'static str,
 }
 
@@ -237,7 +237,8 @@ impl Condition {
         self.run(table, b" LIMIT 0", |_| ());
     }
 
-    /// Calls `each` with the address of each row of a query. `end` is the SQL after the condition.
+    /// Calls `each` with the address of each row of `table` for which the condition is true. `end`
+    /// is SQL that follows the condition, such as a LIMIT clause.
     fn run(&self, table: Rel, end: &[u8], each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",
@@ -250,8 +251,8 @@ impl Condition {
         in_parameter(self.name, || select_addresses(&query, None, each));
     }
 
-    /// Statement that returns whether the condition is true for one row of a table. Its only
-    /// parameter is the row.
+    /// Returns the SQL of a statement for [`Condition::holds`]. The statement's only parameter is a
+    /// row of the table, and its result is whether the condition is true for that row.
     pub fn statement_for_row(&self, table: Rel) -> CString {
         let statement = [
             b"SELECT ",
@@ -366,8 +367,9 @@ fn select_rows(query: &[u8], rows: Option<NextAddress>, each: impl FnMut(&[Optio
     });
 }
 
-/// Parses a query and passes it to `read`. Returns `Ok(None)` unless the text is a single SELECT or
-/// VALUES. Returns a syntax error as a sentence with the parser's message.
+/// Parses a query, passes the parsed query to `read`, and returns the result of `read`. Returns
+/// `Ok(None)` unless the text is a single SELECT or VALUES. Returns a syntax error as a sentence
+/// with the parser's message.
 fn parse<T>(query: &CStr, read: impl Fn(Parsed) -> T) -> Result<Option<T>, String> {
     PgTryBuilder::new(AssertUnwindSafe(|| Ok(parse_select(query, &read))))
         .catch_when(PgSqlErrorCode::ERRCODE_SYNTAX_ERROR, |error| {

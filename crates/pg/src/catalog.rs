@@ -40,7 +40,8 @@ pub fn extension_exists(name: &CStr) -> bool {
     server::get_extension_oid(name, true) != pg_sys::InvalidOid
 }
 
-/// The name of a relation without its schema, for messages. If there is no such relation, its OID.
+/// Returns the name of a relation without its schema, for messages. Returns the OID as text if
+/// there is no such relation.
 pub fn relation_name(relation: Oid) -> String {
     match server::get_rel_name(relation) {
         Some(name) => name.to_string_lossy().into_owned(),
@@ -130,8 +131,8 @@ pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
 
-/// Returns whether values of a type, or of the base type of a domain, are texts. These are types
-/// stored like text, and `char(n)`, whose cast to text removes trailing blanks.
+/// Returns whether a type, or the base type of a domain, is a type for texts. These are the types
+/// whose values are stored like `text`, and `char(n)`, whose cast to text removes trailing blanks.
 pub fn is_text_or_char(oid: Oid) -> bool {
     let base = base_type(oid);
     base == pg_sys::BPCHAROID || is_text(base)
@@ -262,8 +263,9 @@ pub fn strategy_in_family(operator: Oid, family: Oid) -> i32 {
     server::get_op_opfamily_strategy(operator, family)
 }
 
-/// The OID of the operator of an operator family with this strategy number and these types of its
-/// left and right operand; `None` if the family has no such operator.
+/// Returns the OID of an operator in an operator family. The operator is given by its strategy
+/// number and by the types of its left and right operand. `None` if the family has no such
+/// operator.
 pub fn family_member(family: Oid, left: Oid, right: Oid, strategy: u32) -> Option<Oid> {
     let oid = server::get_opfamily_member(family, left, right, strategy as i16);
     (oid != pg_sys::InvalidOid).then_some(oid)
@@ -357,7 +359,8 @@ pub fn is_pseudo_type(oid: Oid) -> bool {
 /// # Safety
 /// The cache [`ListedRow::CACHE`] has rows of this type.
 unsafe trait ListedRow {
-    /// System cache whose first key is the key of the lists.
+    /// System cache with several key columns. A list has all rows with one value of the first key
+    /// column.
     const CACHE: pg_sys::SysCacheIdentifier::Type;
 }
 
@@ -412,9 +415,9 @@ pub fn parameter_names(function: Oid) -> Vec<CString> {
     }
 }
 
-/// Collects the parameter names of all functions of the name `function` in a schema whose first
-/// parameter is a `text`, without the names of these first parameters. Each name occurs once. Names
-/// of functions with fewer parameters are first.
+/// Collects parameter names of all functions in `schema` that are called `function` and have a
+/// first parameter of type `text`. Leaves out the names of these first parameters. Each name occurs
+/// once. Names of functions with fewer parameters come first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(

@@ -1,5 +1,5 @@
 //! Statistics of columns (pg_statistic), looked up as the planner does when it estimates the
-//! selectivity of a condition.
+//! selectivity of a condition: the share of rows that satisfy it.
 use std::cell::RefCell;
 
 use pgrx::pg_sys::{self, Oid, VariableStatData};
@@ -9,35 +9,39 @@ use super::expr::{Expr, List};
 use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
 
-/// Statistics of the two operands of a condition. Each variant states of which rows the share that
-/// satisfies the condition is estimated.
+/// Statistics of the two operands of a condition, for an estimate of its selectivity. The variant
+/// states which rows are counted.
 pub enum Operands<'s, 'a> {
-    /// Rows of one relation. Has the statistics of the relation's column, and the other operand, an
-    /// expression.
+    /// Condition that compares a column with an expression, for the rows of one relation. Has the
+    /// statistics of the column, and the expression that it is compared with.
     Restriction(&'s Statistics, Expr<'a>),
-    /// Rows of one relation for a given row of another relation, as on the inner side of a nested
-    /// loop.
+    /// Condition that compares columns of two relations, for the rows of one relation and a given
+    /// row of the other relation. The planner needs it for the inner side of a nested loop.
     Parameterized {
         /// Statistics of the column of the relation whose rows are estimated.
         column: &'s Statistics,
         /// Statistics of the column of the other relation.
         other: &'s Statistics,
     },
-    /// Pairs of rows of two relations. Has the statistics of one column of each relation.
+    /// Condition that compares columns of two relations, for all pairs of their rows. Has the
+    /// statistics of both columns.
     Pairs(&'s Statistics, &'s Statistics),
-    /// Outer rows, in a semi-join or anti-join: the share that matches at least one inner row.
+    /// Condition that compares columns of two relations, for the outer rows of a semi-join or
+    /// anti-join. The selectivity is the share of outer rows that match at least one inner row.
     Matched {
-        /// Statistics of the column of the outer rows.
+        /// Statistics of the column of the outer relation.
         outer: &'s Statistics,
-        /// Statistics of the column of the inner rows.
+        /// Statistics of the column of the inner relation.
         inner: &'s Statistics,
     },
 }
 
 impl<'a> Condition<'a> {
-    /// Looks up the statistics of the condition's two operands, passes them to `estimate`, and
-    /// returns the share of rows that `estimate` computes. Returns `None` if the server passes no
-    /// planner state, and for a restriction that does not compare a column with an expression.
+    /// Estimates the selectivity of the condition, from 0 to 1. Looks up the statistics of
+    /// `operands`, the two operands of the condition, and returns what `estimate` computes from
+    /// them. Returns `None` if the server passes no planner state. Also returns `None` for a
+    /// condition on one relation, unless it compares a column of the relation with an expression
+    /// that has none of its columns.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],
@@ -92,8 +96,8 @@ impl<'a> Condition<'a> {
 }
 
 impl<'a> Condition<'a> {
-    /// Looks up the statistics of an expression over the columns of one relation; `None` for any
-    /// other expression.
+    /// Looks up the statistics of an expression that has columns of one relation only. Returns
+    /// `None` for any other expression.
     fn statistics_of(
         &self,
         root: *mut pg_sys::PlannerInfo,
@@ -115,10 +119,10 @@ impl<'a> Condition<'a> {
 pub struct Statistics {
     /// Estimated number of distinct values.
     pub distinct: f64,
-    /// True if `distinct` is a default of the server, because it has no data.
+    /// True if `distinct` is the server's default value, because the server has no data.
     pub is_guess: bool,
-    /// Estimated number of the relation's rows that satisfy the query's conditions on the relation,
-    /// then the number of all its rows; `None` if the relation is unknown.
+    /// Two estimated numbers of rows of the relation: rows that satisfy the query's conditions on
+    /// the relation, and all rows. `None` if the relation is unknown.
     pub rows: Option<(f64, f64)>,
     /// Share of the rows whose value is NULL; `None` if pg_statistic has no row for the column.
     pub null_fraction: Option<f64>,
@@ -152,17 +156,19 @@ impl Statistics {
         }
     }
 
-    /// Returns whether an estimate may pass values from pg_statistic to this function: the current
-    /// user may read the column, or the function is leakproof.
+    /// Returns whether an estimate may pass values from pg_statistic to the function with the OID
+    /// `function`. The current user must be able to read the column, or the function must be
+    /// leakproof.
     pub fn allow(&self, function: Oid) -> bool {
         let mut variable = self.variable;
         // SAFETY: filled in by the server.
         unsafe { pg_sys::statistic_proc_security_check(&mut variable, function) }
     }
 
-    /// The values of one kind of statistics (`STATISTIC_KIND_...`), and the share of all rows that
-    /// each value has. The list of shares is empty unless `has_shares` is true. `None` if
-    /// pg_statistic has no statistics of this kind for the column.
+    /// Reads the values of one kind of statistics (`STATISTIC_KIND_...`) from pg_statistic. If
+    /// `has_shares` is true, also reads the share of all rows that has each value; otherwise the
+    /// list of shares is empty. Returns `None` if pg_statistic has no statistics of this kind for
+    /// the column.
     pub fn values(&self, kind: u32, has_shares: bool) -> Option<(Vec<Value<'_>>, Vec<f64>)> {
         let tuple = self.variable.statsTuple;
         if tuple.is_null() {

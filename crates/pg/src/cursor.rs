@@ -17,8 +17,8 @@ const FETCH_ROWS: c_long = 1000;
 /// Open connection to SPI, for the function passed to [`connected`].
 pub struct Connection(());
 
-/// Connects to SPI, runs a function and disconnects. Returns the function's result. An error of the
-/// connection names `statement`.
+/// Connects to SPI, runs a function and disconnects. Returns the function's result. If SPI cannot
+/// connect, the error names `statement`.
 pub fn connected<T>(statement: &CStr, run: impl FnOnce(&Connection) -> T) -> T {
     // SAFETY: connects and disconnects once. Nested connections have ended before that.
     unsafe {
@@ -42,7 +42,7 @@ pub fn failed(statement: &CStr) -> ! {
     .raise()
 }
 
-/// Value of a parameter of a query, or NULL, with its type.
+/// Value of a parameter of a query (`None` for NULL), with its type.
 pub struct Parameter<'a> {
     /// OID of the parameter's type.
     pub type_oid: Oid,

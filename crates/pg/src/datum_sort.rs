@@ -12,8 +12,8 @@ unsafe extern "C-unwind" {
     ) -> core::ffi::c_int;
 }
 
-/// The server's comparison of two datums as unsigned integers, for use as the comparator of a sort.
-/// The server recognises the function's address and uses a specialised sort, so the function is
+/// Returns the server's function that compares two datums as unsigned integers, for a sort. The
+/// server recognises the function's address and uses a specialised sort, so the function is
 /// declared without pgrx's wrapper of C functions.
 pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     pg_sys::Datum,
@@ -53,8 +53,8 @@ unsafe extern "C-unwind" fn first_word<const W: usize>(value: Datum, _: SortSupp
     Datum::from(unsafe { *value.cast_mut_ptr::<u64>() })
 }
 
-/// Tells the server never to give up abbreviated keys during a sort. An abbreviated key costs only
-/// one load per row.
+/// Callback of the server's sort that decides whether to give up abbreviated keys. Always returns
+/// false, because an abbreviated key costs only one load per row.
 unsafe extern "C-unwind" fn never(_rows: c_int, _: SortSupport) -> bool {
     false
 }

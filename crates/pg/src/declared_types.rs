@@ -18,8 +18,9 @@ use super::value::ValueType;
 /// of them share an entry.
 const RECENT_ENTRIES: usize = 512;
 
-/// Cache of the declared types of functions, indexed by the low bits of the function's OID. An
-/// entry has the types of the function that was looked up last there, or is null.
+/// Cache of the declared types of functions. The index of an entry is made of the low bits of the
+/// function's OID. An entry is null, or has the types of the last function with this index that was
+/// looked up.
 static RECENT: [AtomicPtr<DeclaredTypes>; RECENT_ENTRIES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RECENT_ENTRIES];
 

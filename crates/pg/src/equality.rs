@@ -1,12 +1,13 @@
-//! Comparison of values: equality in an index column, and equality and order by the defaults of a
-//! type.
+//! Comparison of values by the equality operator of an index column, or by the default operators
+//! `=` and `<` of a type.
 use pgrx::pg_sys::{self, Oid};
 
 use super::rel::{KeyClass, Rel};
 use super::value::Value;
 use super::{catalog, server};
 
-/// Calls a comparison function of two arguments with values of the function's argument type.
+/// Calls a comparison function and returns its result. `a` and `b` must have the type of the
+/// function's two arguments.
 fn call(function: Oid, collation: Oid, a: Value, b: Value) -> pg_sys::Datum {
     // SAFETY: the function belongs to an operator class that the server accepts for the type, or
     // is the type's default. The callers have compared the types.
@@ -125,8 +126,8 @@ impl TypeEquality {
         self.type_oid
     }
 
-    /// Returns whether two values of the type are equal; `None` is NULL, and two NULLs are equal.
-    /// Raises an internal error if a value has another type.
+    /// Returns whether two values of the type are equal. `None` stands for NULL, and two NULLs are
+    /// equal. Raises an internal error if a value has another type.
     pub fn equal(&self, a: Option<Value>, b: Option<Value>) -> bool {
         let (Some(a), Some(b)) = (a, b) else {
             return a.is_none() && b.is_none();

@@ -35,9 +35,9 @@ impl UserError {
         self
     }
 
-    /// Error 22P02: `text` is not a valid value of the type `type_name`. `expected` is the detail.
-    /// `made_by` is an SQL expression that makes such a value from a document. If it is given and
-    /// the text looks like a document, it becomes the hint.
+    /// Makes error 22P02: `text` is not a valid value of the type `type_name`. `expected` is the
+    /// detail. `made_by` is an SQL expression that makes a value of this type from a document. It
+    /// becomes the hint if it is given and `text` looks like a document.
     pub fn invalid_text(
         type_name: &str,
         text: &[u8],
@@ -60,25 +60,25 @@ impl UserError {
         }
     }
 
-    /// Error 22023: an argument has a value that the function does not accept.
+    /// Makes error 22023: an argument has a value that the function does not accept.
     pub fn invalid_parameter(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, message)
     }
 
-    /// Error 22004: a value is NULL where NULL is not allowed.
+    /// Makes error 22004: a value is NULL where NULL is not allowed.
     pub fn null_not_allowed(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED, message)
     }
 
-    /// Error 53200: the machine has no more memory, or the server has reached its memory limit.
-    /// Releases the memory that is reserved for error handling.
+    /// Makes error 53200: the machine has no more memory, or the server has reached its memory
+    /// limit. Releases the memory that is reserved for error handling.
     pub fn out_of_memory() -> Self {
         held_back::release();
         UserError::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")
             .detail("A neardup function or index scan could not get the memory that it needs.")
     }
 
-    /// Error 22021: bytes are not valid text in the expected encoding.
+    /// Makes error 22021: bytes are not valid text in the expected encoding.
     pub fn bad_encoding(message: impl Into<String>) -> Self {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
     }
@@ -115,8 +115,9 @@ impl UserError {
     }
 }
 
-/// Returns whether a text has words, so that it looks like a document: a character that is not
-/// ASCII, or a letter other than `x` that is not a hexadecimal digit.
+/// Returns whether a text has words, so that it looks like a document. It has words if it contains
+/// a character that is not ASCII, or a letter that hexadecimal numbers such as `0x1f` do not
+/// contain.
 fn has_words(text: &[u8]) -> bool {
     (text.iter()).any(|byte| !byte.is_ascii() || matches!(byte | 0x20, b'g'..=b'w' | b'y' | b'z'))
 }

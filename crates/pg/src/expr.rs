@@ -37,7 +37,8 @@ pub enum ExprKind<'a> {
     Any(Oid, List<'a>),
     /// `COALESCE` with these arguments.
     Coalesce(List<'a>),
-    /// A change of the type that keeps the binary value: the expression whose type is changed.
+    /// A change of the type that keeps the binary value (`RelabelType`). Has the expression whose
+    /// type is changed.
     Relabel(Expr<'a>),
     /// A test `IS NULL`.
     IsNull,
@@ -172,7 +173,7 @@ impl<'a> Expr<'a> {
         own == wanted || catalog::base_type(own) == wanted
     }
 
-    /// The expression with its type changed to `wanted`, which keeps the binary value. Raises an
+    /// Returns the expression with the type `wanted` and an unchanged binary value. Raises an
     /// internal error unless the expression's type and `wanted` are equal or have the same base
     /// type.
     pub fn relabelled(self, wanted: Oid) -> Self {
@@ -191,9 +192,9 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Attribute numbers of the columns that the expression uses of the first relation in the range
-    /// table; 0 stands for whole rows. Expressions of an index or a generated column have only this
-    /// relation.
+    /// Attribute numbers of the columns that the expression uses; 0 stands for whole rows. Only
+    /// columns of the first relation in the range table are listed. Expressions of an index or a
+    /// generated column have no other columns.
     pub fn columns_used(self) -> Vec<i16> {
         let mut columns = Vec::new();
         // SAFETY: the node is an expression. The set holds column numbers minus
@@ -211,7 +212,8 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The functions that the expression calls at any depth: the OID and the arguments of each.
+    /// Lists the functions that the expression calls at any depth, each as its OID and its
+    /// arguments.
     pub fn calls(self) -> Vec<(Oid, List<'a>)> {
         unsafe extern "C-unwind" fn add(node: *mut Node, calls: *mut c_void) -> bool {
             if node.is_null() {

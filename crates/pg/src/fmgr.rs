@@ -59,8 +59,8 @@ impl Call {
         known.is_some()
     }
 
-    /// The declared type of argument `n`, counted from 0. Reads the catalogue if the type is not
-    /// cached.
+    /// The declared type of argument `n`, counted from 0. Reads the catalogue if the backend's
+    /// cache does not have the function's types.
     #[inline(always)]
     fn declared_type(&self, n: usize) -> ValueType {
         let types = self.types.get().unwrap_or_else(|| {
@@ -73,8 +73,9 @@ impl Call {
         types.argument(n)
     }
 
-    /// The datum of argument `n`, counted from 0, which is passed by reference. Raises an internal
-    /// error if the argument is NULL, or if `fits` returns false for its declared type.
+    /// Returns the datum of argument `n`, counted from 0, for a type that is passed by reference.
+    /// Raises an internal error if the argument is NULL, or if `fits` returns false for its
+    /// declared type.
     #[inline(always)]
     pub(super) fn reference(&self, n: usize, fits: impl FnOnce(ValueType) -> bool) -> Datum {
         let slot = self.slot(n);
@@ -112,8 +113,8 @@ impl Call {
         Some(self.bytes(n).to_vec())
     }
 
-    /// Argument `n`, counted from 0, as a parameter for a query, with its type in this call. The
-    /// type of a polymorphic argument is the type of the passed value.
+    /// Returns argument `n`, counted from 0, as a parameter for a query. Its type is the type in
+    /// this call: for a polymorphic argument, the type of the passed value.
     pub fn parameter(&self, n: usize) -> Parameter<'_> {
         // SAFETY: null in a direct call, or a live record of the function. A value that is not
         // NULL has the argument's type, and lives as long as the call.
@@ -154,8 +155,8 @@ impl Call {
         unsafe { self.function().as_ref() }.map_or(pg_sys::InvalidOid, |function| function.fn_oid)
     }
 
-    /// The function manager's record of the called function, which is kept from call to call in a
-    /// query; null if C code calls the function without it.
+    /// The function manager's record of the called function, which all calls from one place in a
+    /// query share. Null if C code calls the function without a record.
     #[inline(always)]
     pub fn function(&self) -> *mut pg_sys::FmgrInfo {
         self.record().flinfo

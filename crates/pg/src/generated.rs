@@ -13,9 +13,9 @@ pub struct GeneratedColumns {
     /// Attribute number of each column, with its compiled expression.
     columns: Vec<(i16, *mut pg_sys::ExprState)>,
     executor: *mut pg_sys::ExprContext,
-    /// Slot for the row for which the expressions are evaluated.
+    /// Slot that holds the row whose generated columns are computed.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Memory context of the expressions, the executor's context and the slot.
+    /// Memory context that holds all objects that the other fields point to.
     _context: OwnContext,
 }
 
@@ -29,8 +29,8 @@ impl GeneratedColumns {
         Self::new(table, &stored)
     }
 
-    /// Compiles the expressions of these columns, given by their attribute numbers. Raises an
-    /// internal error if one of them is not a generated column.
+    /// Compiles the expressions of the generated columns with the attribute numbers `columns`.
+    /// Raises an internal error if one of them is not a generated column.
     pub fn new(table: Rel, columns: &[i16]) -> Self {
         assert!(columns.iter().all(|&column| table.is_generated(column)));
         let context = OwnContext::new(c"neardup generated columns");
@@ -60,7 +60,7 @@ impl GeneratedColumns {
         }
     }
 
-    /// Computes the values of the generated columns for a row of the table; `None` for NULL.
+    /// Computes the value of each generated column for a row of the table; `None` for NULL.
     pub fn values(&self, table: Rel, row: &NewRow) -> Vec<Option<OwnedValue>> {
         assert_eq!(self.table, table.oid());
         // SAFETY: the row is a row of the table. Values live until the context is reset.

@@ -29,9 +29,9 @@ pub fn hash_bytes_extended(bytes: &[u8], seed: u64) -> u64 {
     unsafe { server_hash_bytes_extended(bytes.as_ptr(), bytes.len() as core::ffi::c_int, seed) }
 }
 
-/// The 64-bit hash of an SQL value under a collation, by the default hash operator class of its
-/// type. Equal values have equal hashes. Raises error 42883 if the type has no extended hash
-/// function.
+/// Returns the 64-bit hash of an SQL value under a collation. The hash function is from the default
+/// hash operator class of the value's type, so equal values have equal hashes. Raises error 42883
+/// if the type has no extended hash function.
 pub fn hash_value(value: Value, collation: pg_sys::Oid) -> u64 {
     let function = hash_function(value.type_oid());
     let seed = pg_sys::Datum::from(0_i64);
@@ -52,8 +52,8 @@ pub fn hash_family(value_type: pg_sys::Oid) -> pg_sys::Oid {
     catalog::cached_type(value_type, pg_sys::TYPECACHE_HASH_OPFAMILY).hash_opf
 }
 
-/// The extended (64-bit) hash function of a type's default hash operator class. Raises error 42883
-/// if there is none.
+/// Returns the extended (64-bit) hash function for values of a type, from the type's default hash
+/// operator class. Raises error 42883 if there is none.
 fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
     let flag = pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
     let entry = catalog::cached_type(value_type, flag);

@@ -52,8 +52,8 @@ pub fn release() {
     }
 }
 
-/// Runs a function and returns its result. If the server raises error 53200 meanwhile, releases the
-/// reserved address space.
+/// Runs a function and returns its result. If the server raises error 53200 while the function
+/// runs, releases the reserved address space.
 #[inline(always)]
 pub fn released_on_error<R>(function: impl FnOnce() -> R) -> R {
     let mut callback = pg_sys::ErrorContextCallback {

@@ -8,14 +8,14 @@ use super::security_context::AsOwner;
 use super::slot::Slot;
 use super::value::{Value, ValueType};
 
-/// Compiled columns of one index.
+/// Columns of one index, compiled so that their values can be computed for rows of the table.
 pub struct IndexColumns<'a> {
     index: Rel<'a>,
     info: *mut pg_sys::IndexInfo,
     executor: *mut pg_sys::EState,
     /// Type of the values of each column.
     types: Vec<ValueType>,
-    /// Memory of `info` and `executor`.
+    /// Memory context that holds the objects of `info` and `executor`.
     _context: OwnContext,
 }
 

@@ -1,9 +1,10 @@
 //! Expressions and predicates of indexes, loaded through the relation cache.
 //!
-//! When the server loads them, it folds constants, which can run functions of the table's owner. So
-//! this module loads them with the owner's rights, unless the server has just loaded them for the
-//! same user. The relation cache keeps what it has loaded, except for a predicate that folding has
-//! made true. So each call may run these functions.
+//! When the server loads an expression or a predicate, it folds constants, which can run functions
+//! of the table's owner. So this module loads them with the owner's rights, unless the server has
+//! just loaded them for the same user. The relation cache keeps loaded expressions and predicates,
+//! except for a predicate that folding reduces to true. So each call of this module may run
+//! functions of the owner.
 use pgrx::pg_sys;
 
 use super::expr::{Expr, List};
@@ -30,8 +31,9 @@ impl Rel<'_> {
         self.folded(|| unsafe { pg_sys::BuildIndexInfo(self.raw()) })
     }
 
-    /// Runs `load`, which loads expressions of the index and folds their constants, with the rights
-    /// of the table's owner. An index without expressions and predicate needs no such rights.
+    /// Calls `load` with the rights of the table's owner, and returns its result. `load` loads
+    /// expressions of the index and folds their constants. If the index has neither expressions nor
+    /// a predicate, the rights do not change.
     fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
         let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
         let _as_owner = has_expressions.then(|| AsOwner::new(*self));
@@ -87,7 +89,7 @@ impl Rel<'_> {
     /// Returns whether the index contains all rows of its table, or at least all rows in which the
     /// column with the attribute number `column` is NULL.
     ///
-    /// For triggers, which run as the user who writes a row: does not switch to the owner's rights,
+    /// Triggers call it as the user who writes a row. It does not switch to the owner's rights,
     /// because INSERT and UPDATE also load the predicates of all indexes with the rights of that
     /// user.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {

@@ -4,8 +4,8 @@ use pgrx::pg_sys;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of an index's columns for one row of the table. The last column's value may have another
-/// type than the index stores.
+/// Values of an index's columns for one row of the table. The value of the last column may have
+/// another type than the type that the index stores.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -36,7 +36,7 @@ impl<'a> IndexRow<'a> {
         }
     }
 
-    /// The index that the values are for.
+    /// Index to whose columns the values belong.
     #[inline]
     pub fn index(&self) -> Rel<'a> {
         self.index

@@ -1,4 +1,4 @@
-//! What VACUUM passes to the callbacks of an index access method.
+//! Arguments that VACUUM passes to the callbacks of an index access method.
 use core::ffi::c_void;
 
 use neardup_blocktree::key::Tid;
@@ -61,13 +61,13 @@ impl IndexVacuum<'_> {
         }
     }
 
-    /// The statistics to return to the server; null if there are none.
+    /// Returns the statistics in the form that the server expects; null if there are none.
     pub fn into_stats(self) -> *mut pg_sys::IndexBulkDeleteResult {
         self.stats
     }
 }
 
-/// Set of the rows that VACUUM removes, as a callback of the server that looks an address up.
+/// Set of the rows that VACUUM removes. A callback of the server looks up each address.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,

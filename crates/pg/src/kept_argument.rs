@@ -1,5 +1,5 @@
-//! Cache for a value that a function makes from an argument, for arguments that are slow to prepare
-//! and the same for all rows of a query.
+//! Cache of a value that an SQL function makes from one of its arguments. It is for arguments that
+//! are slow to prepare and are the same for all rows of a query.
 use core::any::TypeId;
 use core::cell::RefCell;
 use core::ptr;
@@ -16,17 +16,17 @@ const POINTER: usize = 2 + size_of::<pg_sys::varatt_external>();
 /// Pointer to a value in a TOAST table. It contains the table's OID, the value's OID and its size.
 type ToastPointer = [u8; POINTER];
 
-/// An argument, and the value made from it.
+/// Argument of an earlier call, and the value made from it.
 struct Kept<T> {
     source: Source,
     value: Rc<T>,
 }
 
-/// The argument that a kept value was made from, in a form that later calls compare with theirs.
+/// Argument that a kept value was made from. Later calls compare their own argument with it.
 #[derive(PartialEq)]
 enum Source {
-    /// Pointer to the argument in a TOAST table. It identifies the same argument as long as a query
-    /// can see it.
+    /// Pointer to the argument in a TOAST table. The pointer identifies the argument as long as a
+    /// query can see the argument.
     Toasted(ToastPointer),
     /// Bytes of the argument.
     Plain(Vec<u8>),
@@ -44,8 +44,8 @@ struct TypedSlot<T> {
 }
 
 impl Call {
-    /// Makes a value of the function's argument `n`, counted from 0, a `bytea`, and keeps the
-    /// value. Later calls of the function in the query return the same value if their argument is
+    /// Makes a value from the function's argument `n`, counted from 0, a `bytea`, and keeps the
+    /// value. Later calls of the function in the query return the kept value if their argument is
     /// equal. So the argument is read and prepared only once.
     ///
     /// A function can keep a value for one argument only, and must not return a set or be a trigger
@@ -78,8 +78,8 @@ impl Call {
         value
     }
 
-    /// The TOAST pointer of argument `n`, if it has one, and the memory for the function's kept
-    /// value.
+    /// Returns the TOAST pointer of argument `n`, counted from 0, and the memory for the function's
+    /// kept value. The pointer is `None` if the argument is not in a TOAST table.
     fn argument_and_slot<T: 'static>(&self, n: usize) -> (Option<ToastPointer>, Slot<T>) {
         let value = self.reference(n, ValueType::is_varlena);
         let value: *const pg_sys::varlena = value.cast_mut_ptr();

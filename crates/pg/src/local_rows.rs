@@ -1,7 +1,7 @@
 //! Rejects tables whose rows another engine stores: Citus in shards, or a foreign server.
 //!
-//! Such a table has a relation here, and may have an index, but no rows. A function that reads it
-//! without the executor would find no rows, or rows from before the table was distributed.
+//! Such a table has an entry in pg_class here, and may have an index, but no rows. A function that
+//! reads it without the executor would find no rows, or rows from before the table was distributed.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -12,7 +12,7 @@ use super::errors::UserError;
 use super::spi;
 use super::value::Value;
 
-/// Engine that stores a table's rows outside of this server's own table.
+/// Engine that stores the rows of a table elsewhere than in this server's table.
 enum Engine {
     Citus,
     /// Foreign server with this name.
@@ -20,7 +20,7 @@ enum Engine {
 }
 
 /// Kind of function or trigger that is about to read a table's rows. It selects the advice in the
-/// error of [`require`].
+/// error of [`require_local_rows`].
 #[derive(Clone, Copy)]
 pub enum Reader {
     /// A function over a whole table, such as `neardup_pairs_by_key`.

@@ -70,8 +70,8 @@ impl LockedIndex {
         opened
     }
 
-    /// Opens an index with AccessShareLock, without checking privileges again. For an index that
-    /// [`LockedIndex::open_for_reading`] has opened earlier in the same query.
+    /// Opens an index with AccessShareLock, without checking privileges again. Call it only for an
+    /// index that [`LockedIndex::open_for_reading`] has opened earlier in the same query.
     pub fn reopen(oid: pg_sys::Oid) -> Self {
         Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
     }

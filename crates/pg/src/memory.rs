@@ -32,8 +32,8 @@ pub fn check() {
 }
 
 /// Runs an SQL function, or another function that the server calls. Raises error 53200 at its end
-/// if an allocation has used the reserve meanwhile. While it runs, other memory is held back for
-/// the server's error handling.
+/// if an allocation has used the reserve meanwhile. While the function runs, address space is
+/// reserved for the server's error handling (`super::held_back`).
 #[inline(always)]
 pub fn guarded<R>(function: impl FnOnce() -> R) -> R {
     if !held_back::reserve() {

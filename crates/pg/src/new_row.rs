@@ -1,4 +1,4 @@
-//! Rows that a row trigger is called for, with changed versions of them.
+//! Rows for which row triggers are called, and copies of these rows with other values.
 use core::marker::PhantomData;
 
 use pgrx::pg_sys;
@@ -7,8 +7,8 @@ use super::catalog::base_type;
 use super::value::{Value, ValueType};
 use super::{compat, server};
 
-/// Row that a trigger is called for, split into the values of its columns. `'a` is the trigger's
-/// call.
+/// Row that a trigger is called for, split into the values of its columns. `'a` is the lifetime of
+/// the trigger's call.
 pub struct NewRow<'a> {
     tuple: pg_sys::HeapTuple,
     address: pg_sys::ItemPointerData,

@@ -14,9 +14,9 @@ pub struct OrderBy {
 }
 
 impl OrderBy {
-    /// Raises an error unless a text is one ORDER BY list, without another clause or statement.
-    /// `name` is the SQL parameter that it was passed in. Column names are resolved later, when the
-    /// query runs with the caller's rights.
+    /// Makes an ORDER BY list from the text of the SQL parameter `name`. Raises an error unless the
+    /// text is one ORDER BY list, without another clause or statement. Column names are resolved
+    /// later, when a query with the list runs with the caller's rights.
     pub fn parse(name: &'static str, text: &[u8]) -> Self {
         let clause = Clause {
             before: b"SELECT ORDER BY ",
@@ -29,13 +29,13 @@ impl OrderBy {
         OrderBy { name, text }
     }
 
-    /// Runs the query on no rows, so that an error in the list is raised now: for example a column
-    /// that does not exist, or a missing privilege.
+    /// Runs a query with the list on no rows of `table`, so that an error in the list is raised
+    /// now: for example a column that does not exist, or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.rows(table, &mut || None, |_| ());
     }
 
-    /// Returns the list as SQL. Another expression can follow after a comma.
+    /// Returns the list as SQL. The caller may append a comma and another expression.
     pub fn sql(&self) -> Vec<u8> {
         // The newline ends a comment in the text.
         [self.text.as_slice(), b"\n"].concat()

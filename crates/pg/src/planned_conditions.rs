@@ -53,13 +53,14 @@ unsafe extern "C-unwind" fn relation_info(
     }
 }
 
-/// Where a comparison is in the query.
+/// Position of a comparison in a query or in the predicate of an index.
 #[derive(Clone, Copy)]
 pub struct ConditionContext {
-    /// True if NULL and false have the same effect there, as at the top of WHERE, so a replacement
-    /// may return one for the other. False below NOT.
+    /// True if NULL and false have the same effect at this position, as at the top of WHERE. A
+    /// replacement of the comparison may then return one for the other. False below NOT.
     pub truth_only: bool,
-    /// True in a condition of the query, false in the predicate of an index.
+    /// True if the comparison is in a condition of the query, false if it is in the predicate of an
+    /// index.
     pub in_query: bool,
 }
 

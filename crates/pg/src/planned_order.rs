@@ -5,7 +5,7 @@ use super::compat;
 use super::expr::Expr;
 use super::planned_conditions::PlannedRelation;
 
-/// The ORDER BY item of a query that sorts by exactly one item.
+/// The only ORDER BY item of a query.
 pub struct Order<'a> {
     /// Expression to sort by.
     pub expression: Expr<'a>,

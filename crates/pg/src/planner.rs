@@ -8,8 +8,8 @@ use super::compat;
 use super::expr::{Expr, List};
 use super::value::{OwnedValue, Value, ValueType};
 
-/// State of the planner during one call, whose lifetime is `'a`, and constructors of expressions.
-/// The state is null while the server simplifies expressions of the catalogue.
+/// State of the planner during one call, with constructors of expressions. `'a` is the lifetime of
+/// the call. The state is null while the server simplifies expressions of the catalogue.
 ///
 /// New expressions are allocated in the current memory context, which is the planner's.
 #[derive(Clone, Copy)]

@@ -35,10 +35,10 @@ pub fn replaced_by(replacement: Option<Expr>) -> Datum {
 pub struct Condition<'a> {
     /// State of the planner during this call.
     pub planner: Planner<'a>,
-    /// OID of the function that evaluates the condition: the supported function, or that of the
-    /// operator.
+    /// OID of the function that evaluates the condition: the supported function, or the function of
+    /// the operator.
     pub function: Oid,
-    /// Operands of the condition: the arguments of that function.
+    /// Operands of the condition, which are the arguments of `function`.
     pub operands: List<'a>,
     /// Rows for which the planner evaluates the condition.
     pub(super) rows: Rows,
@@ -57,13 +57,14 @@ pub(super) enum Rows {
 
 /// Request for the share of rows for which the supported function returns true.
 pub struct Selectivity<'a> {
-    /// The call of the supported function, as a condition, and the rows.
+    /// The condition, which is a call of the supported function, with the rows for which it is
+    /// evaluated.
     pub condition: Condition<'a>,
     request: &'a mut pg_sys::SupportRequestSelectivity,
 }
 
 impl Selectivity<'_> {
-    /// Answers the request. `share` is from 0 to 1.
+    /// Answers the request with `share`, the share of rows from 0 to 1.
     pub fn answer(self, share: f64) -> Datum {
         self.request.selectivity = share;
         Datum::from(core::ptr::from_mut(self.request))
@@ -92,8 +93,8 @@ impl<'a> IndexCondition<'a> {
         unsafe { pg_sys::is_pseudo_constant_for_index(root, expression.as_ptr(), index) }
     }
 
-    /// Answers the request with a condition for the index. If `lossy` is true, the server also
-    /// calls the supported function for each row that the index finds.
+    /// Answers the request with `condition`, which an index can evaluate. If `lossy` is true, the
+    /// server also calls the supported function for each row that the index finds.
     pub fn answer(self, condition: Expr<'a>, lossy: bool) -> Datum {
         self.request.lossy = lossy;
         Datum::from(List::build(&[condition]))

@@ -140,7 +140,7 @@ impl<'a> Rel<'a> {
     }
 
     /// Rows per block of the relation, from the row and page counts of the last VACUUM, ANALYZE or
-    /// build; `None` if there are none.
+    /// build; `None` if there are no counts.
     pub fn rows_per_block(self) -> Option<f64> {
         let form = self.class();
         let is_counted = form.reltuples >= 0.0 && form.relpages > 0;
@@ -160,14 +160,14 @@ impl<'a> Rel<'a> {
         found.map(|column| column.attnum)
     }
 
-    /// Returns whether the column with this number, counted from 1, is generated, stored or
-    /// virtual.
+    /// Returns whether the column with this number, counted from 1, is a generated column of either
+    /// kind: stored or virtual.
     pub fn is_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
         !attribute.attisdropped && attribute.attgenerated != 0
     }
 
-    /// Returns whether the column with this number, counted from 1, is generated and stored.
+    /// Returns whether the column with this number, counted from 1, is a stored generated column.
     pub fn is_stored_generated(self, column: i16) -> bool {
         let attribute = self.attribute(column);
         !attribute.attisdropped
@@ -225,7 +225,7 @@ impl<'a> Rel<'a> {
         (oid != pg_sys::InvalidOid).then_some(oid)
     }
 
-    /// Data of an index from the relation cache; `None` if this is not an index.
+    /// Returns the data of an index from the relation cache; `None` if this is not an index.
     fn index_parts(&self) -> Option<IndexParts<'_>> {
         use core::slice::from_raw_parts;
         let entry = self.entry();
@@ -244,7 +244,8 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Data of an index from its row in pg_index. Raises an internal error if this is not an index.
+    /// Returns the index's row in pg_index as an [`IndexForm`]. Raises an internal error if this is
+    /// not an index.
     pub fn index_form(self) -> IndexForm {
         let IndexParts { form, columns, .. } = self.index_parts().expect("an index");
         IndexForm {
@@ -259,14 +260,14 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// Returns whether the index belongs to an exclusion constraint, which the server checks with
-    /// it after each insertion. Raises an internal error if this is not an index.
+    /// Returns whether the index belongs to an exclusion constraint. The server then searches the
+    /// index for conflicts after each insertion. Raises an internal error if this is not an index.
     pub fn is_for_exclusion(self) -> bool {
         self.index_parts().expect("an index").form.indisexclusion
     }
 
-    /// Operator class of the key column with this number, counted from 0, of an index. Raises an
-    /// internal error if there is no such column.
+    /// Returns the operator class and the collation of the index's key column `column`, counted
+    /// from 0. Raises an internal error if there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {
         let parts = self.index_parts().expect("an index");
         KeyClass {
@@ -276,7 +277,7 @@ impl<'a> Rel<'a> {
         }
     }
 
-    /// OID of the operator class of the key column with this number, counted from 0, of an index.
+    /// Returns the OID of the operator class of the index's key column `column`, counted from 0.
     pub fn operator_class(self, column: usize) -> pg_sys::Oid {
         server::get_index_column_opclass(self.oid(), column as i32 + 1)
     }
@@ -345,13 +346,13 @@ impl<'a> Rel<'a> {
 struct IndexParts<'a> {
     /// Row of pg_index.
     form: &'a pg_sys::FormData_pg_index,
-    /// Table column of each index column; 0 for an expression.
+    /// Attribute number of the table's column in each index column; 0 for an expression.
     columns: &'a [i16],
     // Operator family of each key column.
     families: &'a [pg_sys::Oid],
-    /// Input type of each key column's operator class.
+    /// OID of the input type of each key column's operator class.
     inputs: &'a [pg_sys::Oid],
-    /// Collation of each key column.
+    /// OID of the collation of each key column.
     collations: &'a [pg_sys::Oid],
 }
 
@@ -360,9 +361,9 @@ struct IndexParts<'a> {
 pub struct KeyClass {
     /// OID of the class's operator family.
     pub family: pg_sys::Oid,
-    /// Type that the class is declared for.
+    /// OID of the type that the operator class is declared for.
     pub input: pg_sys::Oid,
-    /// Collation by which the column's values are compared.
+    /// OID of the collation by which the column's values are compared.
     pub collation: pg_sys::Oid,
 }
 
@@ -382,7 +383,8 @@ pub struct IndexForm {
     pub nulls_equal: bool,
     /// Number of key columns of the index, without INCLUDE columns.
     pub key_columns: usize,
-    /// Table column of each index column, including INCLUDE columns; 0 for an expression.
+    /// Attribute number of the table's column in each index column, including INCLUDE columns; 0
+    /// for an expression.
     pub columns: Vec<i16>,
 }
 

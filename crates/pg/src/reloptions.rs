@@ -58,7 +58,7 @@ struct Stored<const I: usize, const R: usize> {
 #[derive(Clone, Copy)]
 pub struct OptionKind(pg_sys::relopt_kind::Type);
 
-/// Options as a statement gives them (`name=value` texts), as the server passes them to
+/// Texts `name=value` of the options that a statement gives, as the server passes them to
 /// `amoptions`.
 pub struct OptionTexts(Datum);
 

@@ -51,7 +51,7 @@ pub enum Locked {
 }
 
 impl SeenRow {
-    /// Remembers the row in a slot, which is a row of this table.
+    /// Remembers the row in `slot`, which must be a row of `table`.
     pub fn new(table: Rel, slot: &Slot) -> Self {
         SeenRow {
             tid: slot.address(),
@@ -60,8 +60,8 @@ impl SeenRow {
         }
     }
 
-    /// Locks the row in this mode. If `wait` is true, waits for other sessions that hold a
-    /// conflicting lock; otherwise returns [`Locked::Busy`] then.
+    /// Locks the row in the mode `mode`. If another session holds a conflicting lock, waits for it
+    /// if `wait` is true, and returns [`Locked::Busy`] if `wait` is false.
     pub fn lock(&self, table: Rel, mode: Mode, wait: bool) -> Locked {
         assert_eq!(self.table, table.oid());
         if self.own {
@@ -71,7 +71,7 @@ impl SeenRow {
     }
 }
 
-/// Locks the row version at an address of a table, as [`SeenRow::lock`] does.
+/// Locks the row version at the address `tid` in `table`, as [`SeenRow::lock`] does.
 fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: bool) -> Locked {
     let (mode, flags) = match mode {
         // With this flag, the lock also covers the new version that a running UPDATE has written.
@@ -121,8 +121,8 @@ pub fn is_current(table: Rel, tid: pg_sys::ItemPointerData) -> bool {
     Version::fetch(table, tid).is_some()
 }
 
-/// Row version that no committed transaction and not this transaction has replaced or deleted (see
-/// [`is_current`]).
+/// Row version that neither a committed transaction nor this transaction has replaced or deleted
+/// (see [`is_current`]).
 pub struct Version<'a> {
     /// Slot with the row.
     pub slot: Slot<'a>,

@@ -30,25 +30,25 @@ pub struct ScanDesc<'a, S> {
 /// and triggers begin and end a scan for each row, and making a state takes time.
 #[derive(Default)]
 pub struct StateCache {
-    /// The kept state; `None` if there is none.
+    /// State of an ended scan; `None` if there is none.
     cached: Cell<Option<NonNull<Head>>>,
     /// True if no state is kept any more.
     is_closed: Cell<bool>,
 }
 
-/// Part of a scan's state that does not depend on the type of the state.
+/// Fields that come before each scan state in memory, whatever the type of the state is.
 struct Head {
     /// Memory context that holds the state. Deleting the context drops the state, even after an
     /// error.
     context: pg_sys::MemoryContext,
-    /// Where the state is kept after the scan. `None` if the state is dropped with the scan: its
-    /// context is then a child of the context of the scan descriptor.
+    /// Cache that keeps the state after the scan. `None` if the state is dropped with the scan: its
+    /// context is then a child of the scan descriptor's context.
     cache: Option<Rc<StateCache>>,
     /// Type of the state, which detects a read of another type.
     type_id: TypeId,
 }
 
-/// State of a scan behind its head.
+/// State of a scan as it is in memory, behind its head.
 #[repr(C)]
 struct Kept<S> {
     head: Head,
@@ -101,7 +101,7 @@ fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
 
 /// State that an access method keeps in each of its index scans.
 pub trait ScanState: Sized + 'static {
-    /// Where ended scans of this index keep their state.
+    /// Returns the cache in which ended scans of this index keep their state.
     fn state_cache(index: Rel) -> Rc<StateCache>;
 
     /// Makes a state for scans of an open index.
@@ -128,8 +128,8 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     make(index, context, Some(cache))
 }
 
-/// Makes a scan state in a memory context. Deleting the context drops the state. `cache` is where
-/// the state is kept after the scan.
+/// Makes a scan state in a memory context. Deleting the context drops the state. `cache` keeps the
+/// state after the scan; `None` drops it then.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
@@ -146,8 +146,8 @@ fn make<S: ScanState>(
     NonNull::new(kept).expect("memory, or an error")
 }
 
-/// Calls `search` with a scan state, but without starting a scan in the server. Saves time for
-/// searches that rarely find rows. Returns the result of `search`.
+/// Calls `search` with a scan state, but without starting a scan in the server, and returns the
+/// result of `search`. This saves time for searches that rarely find rows.
 pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> T) -> T {
     // SAFETY: the index is open during the call. A cached state does not use it.
     let kept = take_or_make(unsafe { Rel::new(index.raw()) });
@@ -263,9 +263,9 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_want_itup
     }
 
-    /// Returns a row, by its address, to the server as the current row of the scan. If `recheck` is
-    /// true, the server checks the conditions again. It also does so if the snapshot is not an MVCC
-    /// snapshot, because the row may have been replaced.
+    /// Makes the row at the address `tid` the current row of the scan, which the server reads. If
+    /// `recheck` is true, the server checks the conditions again. It also does so if the snapshot
+    /// is not an MVCC snapshot, because the row may have been replaced.
     #[inline]
     pub fn set_row(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
@@ -275,9 +275,9 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_recheckorderby = false;
     }
 
-    /// Returns the index tuple of the current row to the server, for an index-only scan. `last`
-    /// returns the value of the last column, `None` for NULL; all other columns are NULL. Raises an
-    /// internal error if the value's length differs from the column's.
+    /// Sets the index tuple of the current row, from which the server reads the columns in an
+    /// index-only scan. `last` returns the value of the last column, `None` for NULL; all other
+    /// columns are NULL. Raises an internal error if the value's length differs from the column's.
     pub fn set_index_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
@@ -304,8 +304,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan for `amendscan`. Calls `tell` with the state, and then keeps the state for the
-    /// next scan or drops it.
+    /// Ends the scan for `amendscan`. Calls `tell` with the state, so that the caller can read it,
+    /// and then keeps the state for the next scan or drops it.
     pub fn end(self, tell: impl FnOnce(&mut S)) {
         let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
             return;

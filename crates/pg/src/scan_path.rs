@@ -20,7 +20,7 @@ pub struct ScanPath<'a> {
     pub families: &'a [pg_sys::Oid],
     /// Conditions that the index evaluates.
     pub quals: Vec<ScanQual<'a>>,
-    /// ORDER BY expressions that the index evaluates, each an operator.
+    /// ORDER BY expressions that the index evaluates. Each is the call of an operator.
     pub order_bys: List<'a>,
 }
 
@@ -120,7 +120,8 @@ impl<'a> ScanPath<'a> {
     }
 }
 
-/// Costs of reading one page of a tablespace from disk: at random, and in sequence.
+/// Returns the costs of reading one page of a tablespace from disk: the cost of a random read, and
+/// of a sequential read.
 pub fn page_costs(tablespace: pg_sys::Oid) -> (f64, f64) {
     let (mut random, mut sequential) = (0.0, 0.0);
     // SAFETY: both pointers are to local variables.

@@ -29,7 +29,7 @@ impl AsOwner {
 
 /// Restricts `search_path` to the server's own schemas until this value is dropped.
 pub struct RestrictedPath {
-    /// Nesting level of settings, to which the drop returns.
+    /// Nesting level of settings that begins when this value is made and ends when it is dropped.
     settings: core::ffi::c_int,
 }
 

@@ -16,8 +16,8 @@ pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Argument that is passed to the server's function: the parameter itself, or another expression
-/// made from it.
+/// Expands to the argument that a wrapper passes to the server's function: the wrapper's parameter
+/// itself, or another expression made from it.
 macro_rules! passed {
     ($arg:ident) => {
         $arg

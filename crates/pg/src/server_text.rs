@@ -103,7 +103,8 @@ impl ServerPart {
 }
 
 impl Call {
-    /// Argument `n`, counted from 0, which must be a `text`, with a mapping of its positions.
+    /// Returns argument `n`, counted from 0, a `text`, as a [`ServerText`], which maps its
+    /// positions.
     pub fn server_text(&self, n: usize) -> ServerText<'_> {
         ServerText::from_bytes(self.bytes(n))
     }
@@ -261,7 +262,8 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// Smallest part of whole units that contains a range. `of` selects how the range is counted.
+    /// Smallest part of whole units that contains `range`. `of` returns the field of a [`Position`]
+    /// in which the range is counted.
     fn part(&self, range: Range<usize>, of: fn(&Position) -> usize) -> ServerPart {
         let (start, _) = self.around(range.start, of);
         // The end of a short part is nearer to its start than to a mark.
@@ -273,13 +275,14 @@ impl<'a> ServerText<'a> {
     }
 
     /// The last boundary between units at or before the position `at`, and the first one at or
-    /// after it. `of` selects how `at` is counted.
+    /// after it. `of` returns the field of a [`Position`] in which `at` is counted.
     fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
         let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
         self.around_from(self.marks[mark], at, of)
     }
 
-    /// [`Self::around`], starting from a boundary at or before `at`.
+    /// Does the same as [`Self::around`], but starts from a boundary that is known to be at or
+    /// before `at`.
     fn around_from(
         &self,
         mut position: Position,

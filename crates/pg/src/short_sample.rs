@@ -33,11 +33,11 @@ pub trait ShortSample {
     fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// The server's analysis of the column, which this module runs on shortened values.
+/// The server's own analysis of the column, which this module runs on shortened values.
 struct Standard {
     /// The server's function that computes the statistics.
     compute: pg_sys::AnalyzeAttrComputeStatsFunc,
-    /// Data that this function expects in `extra_data`.
+    /// Data that `compute` expects in `extra_data`.
     data: *mut c_void,
 }
 
@@ -86,8 +86,8 @@ pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     Datum::from(wanted)
 }
 
-/// Computes the statistics of a column. `fetch` returns a value of the sample of `rows` rows; the
-/// table has `all_rows` rows.
+/// Computes the statistics of a column from a sample of `rows` rows of the table, which has
+/// `all_rows` rows. `fetch` returns the column's value in one row of the sample.
 #[pg_guard]
 unsafe extern "C-unwind" fn compute<S: ShortSample>(
     stats: *mut VacAttrStats,

@@ -38,7 +38,7 @@ impl RegisteredSnapshot {
         self.raw
     }
 
-    /// Page check for a reader that must find all rows that this snapshot sees.
+    /// Returns the page check for a reader that must find all rows that this snapshot sees.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
         OldSnapshotCheck::new(unsafe { &*self.raw })

@@ -23,7 +23,8 @@ thread_local! {
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Snapshot of a statement, relative to the outer statement whose function runs it.
+/// Rows that a statement sees, compared with the outer statement: the one whose function runs the
+/// statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// The statement sees the rows that the outer statement sees, without the changes that the
@@ -81,9 +82,9 @@ pub fn insert(statement: &CStr, parameters: &[Value]) {
     });
 }
 
-/// Runs a SELECT whose first column is a `tid`, and calls a function with each row address that it
-/// returns; skips NULLs. The SELECT uses the latest snapshot, so it sees all committed rows, even
-/// if the transaction's snapshot does not.
+/// Runs a SELECT whose first column is a `tid`, and calls a function with each row address that the
+/// SELECT returns; skips NULLs. The SELECT uses the latest snapshot, so it sees all committed rows,
+/// even if the transaction's snapshot does not.
 pub fn for_each_address(
     statement: &CStr,
     parameters: &[Value],
@@ -128,7 +129,7 @@ pub fn for_each_row(
 }
 
 impl Connection {
-    /// Returns the backend's plan of a statement, and makes it if there is none.
+    /// Returns the plan of a statement. Makes the plan if this backend does not have it yet.
     fn plan(&self, statement: &CStr, parameters: &[Value]) -> pg_sys::SPIPlanPtr {
         let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|value| value.type_oid()).collect();
         let known = (statement.to_owned(), types.clone());

@@ -26,7 +26,7 @@ pub trait SetReturning: Sized + 'static {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
 }
 
-/// `None` is a set without rows.
+/// `None` returns no rows.
 impl<T: SetReturning> SetReturning for Option<T> {
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool {
         self.as_mut().is_some_and(|set| set.next(columns))

@@ -38,8 +38,8 @@ pub fn bytes_utf8(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// [`bytes_utf8`] that raises no error in an SQL_ASCII database: bytes that are not valid UTF-8
-/// become replacement characters.
+/// Does the same as [`bytes_utf8`], but raises no error in an SQL_ASCII database: bytes that are
+/// not valid UTF-8 become replacement characters.
 pub fn utf8_lossy(bytes: &[u8]) -> String {
     match server::GetDatabaseEncoding() as pg_enc::Type {
         pg_enc::PG_SQL_ASCII => String::from_utf8_lossy(bytes).into_owned(),
@@ -47,8 +47,8 @@ pub fn utf8_lossy(bytes: &[u8]) -> String {
     }
 }
 
-/// [`utf8_lossy`] for a prefix of a text. Drops an incomplete last character: SQL_ASCII counts
-/// bytes, so a prefix may end inside a character.
+/// Does the same as [`utf8_lossy`] for a prefix of a text. Drops an incomplete last character:
+/// SQL_ASCII counts bytes, so a prefix may end inside a character.
 pub fn utf8_beginning(bytes: &[u8]) -> String {
     // A character in UTF-8 has at most four bytes, so an incomplete one begins in the last three.
     let last = bytes.len().saturating_sub(3);
@@ -76,8 +76,8 @@ pub fn datum(text: &str) -> Datum {
     varlena::build(&[&server_bytes(text)])
 }
 
-/// Stands for each character that the database's encoding does not have. It is one character in
-/// every encoding, so later positions stay the same.
+/// Character that replaces each character that the database's encoding does not have. It is one
+/// character in every encoding, so later positions stay the same.
 const REPLACEMENT: u8 = b'?';
 
 /// Code points that can be the second of the two code points of one EUC_JIS_2004 character. Most
@@ -177,8 +177,9 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// End of the next piece of `text`, in bytes, at most `most`. The end is not between the two
-/// `halves` of a character of EUC_JIS_2004, unless the piece consists of second halves only.
+/// Returns the byte offset in `text` at which its next piece ends, at most `most`. The end is not
+/// between the two code points of one EUC_JIS_2004 character, unless the piece has no other code
+/// points than `halves`, the possible second code points.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);

@@ -32,7 +32,7 @@ impl Lexeme<'_> {
 /// A `tsvector` value (`tsearch/ts_type.h`): the number of lexemes, an entry for each lexeme, and
 /// then the texts, each followed by its positions.
 pub struct Lexemes<'a> {
-    /// Entry of each lexeme: the bit fields of [`fields`].
+    /// Entry of each lexeme, with the bit fields that [`fields`] reads.
     entries: &'a [[u8; 4]],
     /// Texts and positions of the lexemes.
     data: &'a [u8],

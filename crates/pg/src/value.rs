@@ -399,7 +399,8 @@ impl<'a> Value<'a> {
         text::utf8_lossy(&self.output_bytes())
     }
 
-    /// [`Value::utf8`] for a value that is a prefix of a text. Drops an incomplete last character.
+    /// Does the same as [`Value::utf8`] for a value that is a prefix of a text. Drops an incomplete
+    /// last character.
     pub fn utf8_beginning(self) -> String {
         text::utf8_beginning(&self.output_bytes())
     }

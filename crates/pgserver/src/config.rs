@@ -11,13 +11,13 @@ pub const SUPPORTED: RangeInclusive<u32> = 15..=18;
 /// An installed PostgreSQL, as its program `pg_config` describes it.
 #[derive(Debug, Clone)]
 pub struct PgConfig {
-    /// Path of the `pg_config` program that printed these values.
+    /// Path of the `pg_config` program that printed the values of the other fields.
     pub program: PathBuf,
     /// Major version of PostgreSQL, for example 15.
     pub major: u32,
     /// Full version of PostgreSQL, for example `PostgreSQL 15.6`.
     pub version: String,
-    /// The other values that `pg_config` prints, by name. Most are paths of folders.
+    /// Values that `pg_config` prints besides the version, by name. Most are paths of folders.
     values: HashMap<String, PathBuf>,
 }
 
@@ -79,7 +79,7 @@ impl PgConfig {
         })
     }
 
-    /// Returns the value of this name; an empty path if there is none.
+    /// Returns the value that `pg_config` prints under `name`; an empty path if there is none.
     fn value(&self, name: &str) -> &Path {
         // `parse` has checked that the required folders exist.
         self.values

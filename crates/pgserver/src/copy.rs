@@ -109,7 +109,7 @@ impl PrivateCopy {
     }
 
     /// Replaces a client program of the copy by a link to `program`, which belongs to another
-    /// installation, because the copy's own does not run.
+    /// installation. Callers use it if the copy's own program does not run.
     ///
     /// # Errors
     /// When the link cannot be created.
@@ -154,9 +154,9 @@ impl PrivateCopy {
         (self.extension_dir.join(format!("{name}.control"))).is_file()
     }
 
-    /// Links the files of other extensions into the copy: those that `make install DESTDIR=root`
-    /// has installed below `root`, or all installed ones if `root` is `/`. The next call of
-    /// [`PrivateCopy::make`] removes the links.
+    /// Links the files of other extensions into the copy: the files that `make install
+    /// DESTDIR=root` has installed below `root`, or the files of all installed extensions if `root`
+    /// is `/`. The next call of [`PrivateCopy::make`] removes the links.
     ///
     /// # Errors
     /// When `root` has no folder for extensions of this server, or a link cannot be created.
@@ -231,8 +231,9 @@ fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes `target` a folder of links to the entries of `source`, except the names in `except`.
-/// Removes outdated links. `target` is below `root`, the copy's root folder.
+/// Makes the folder `target` of the copy, and links the entries of the folder `source` into it,
+/// except the names in `except`. Removes outdated links. `target` is below `root`, the copy's root
+/// folder.
 fn mirror(root: &Path, source: &Path, target: &Path, except: &[&str]) -> Result<()> {
     make_dirs(root, target)?;
     let wanted: HashSet<OsString> = entries(source)?

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Time in which a server has to stop before it gets a stronger signal.
+/// Time that a server has to stop before it gets a stronger signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
@@ -22,8 +22,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Registers the postmaster `child`, so that [`stop_all`] can stop it. Fails, and stops it, if
-    /// [`stop_all`] was called already.
+    /// Registers the postmaster `child`, so that [`stop_all`] can stop it. If [`stop_all`] was
+    /// called already, stops the postmaster and fails.
     pub(crate) fn register(mut child: Child) -> Result<Arc<Self>> {
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let Some(pid) = pid else {
@@ -115,8 +115,8 @@ impl Process {
     }
 }
 
-/// Stops every server that this program has started, and prevents the start of others. For signal
-/// handlers.
+/// Stops every server that this program has started, and prevents the start of others. Signal
+/// handlers call it.
 pub fn stop_all() {
     INTERRUPTED.store(true, Ordering::SeqCst);
     let running: Vec<_> = locked(&RUNNING).iter().filter_map(Weak::upgrade).collect();
@@ -127,7 +127,7 @@ pub fn stop_all() {
     }
 }
 
-/// Returns whether [`stop_all`] was called. Errors of servers after that are its consequences.
+/// Returns whether [`stop_all`] was called. Later errors of servers are consequences of that call.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }

@@ -71,9 +71,9 @@ impl Instance {
 pub struct Server {
     instance: Instance,
     home: PathBuf,
-    /// Folder of the data, in `home`.
+    /// Folder of the server's data (`PGDATA`), below the folder `home`.
     data: PathBuf,
-    /// Folder of the unix socket.
+    /// Folder of the server's unix socket.
     socket: SocketDir,
     /// The postmaster; `None` if the server has not been started or was stopped.
     process: Option<Arc<Process>>,

@@ -19,8 +19,8 @@ pub(crate) enum SocketDir {
 }
 
 impl SocketDir {
-    /// Chooses the folder for the socket of the server whose folder is `home`. Gives a temporary
-    /// folder to `user`.
+    /// Chooses the folder for the socket of a server, whose own folder is `home`. If the folder is
+    /// temporary, only `user` can enter it.
     pub(crate) fn make(home: &Path, user: &OsUser) -> Result<Self> {
         if home.as_os_str().len() + "/.s.PGSQL.65535".len() <= LONGEST_SOCKET {
             return Ok(Self::Home(home.to_owned()));

@@ -8,17 +8,17 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Lock on a purpose of servers (test, demo, ...), which this process holds until the value is
-/// dropped. The operating system releases it however the process ends. So a running server whose
-/// purpose is not locked is left over from an earlier run.
+/// Lock on all servers of one purpose (test, demo, ...), which this process holds until the value
+/// is dropped. The operating system releases the lock however the process ends. So a running server
+/// whose purpose is not locked is left over from an earlier run.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock for servers of `purpose`, whose file is in `dir`. `None` if another process
-    /// holds it; see [`Lock::holder`].
+    /// Takes the lock for servers of `purpose`. The lock's file is in `dir`. Returns `None` if
+    /// another process holds the lock; see [`Lock::holder`].
     ///
     /// # Errors
     /// When the lock file cannot be created or locked.
@@ -101,8 +101,8 @@ fn running_in(data: &Path) -> Option<Pid> {
     Some(pid)
 }
 
-/// Stops a server that is not a child of this process: by a fast shutdown, and by an immediate one
-/// if it still runs after 15 seconds.
+/// Stops a server that is not a child of this process by a fast shutdown. If it still runs after 15
+/// seconds, stops it by an immediate shutdown.
 fn stop(pid: Pid) -> Result<()> {
     for signal in [Signal::INT, Signal::QUIT] {
         kill_process(pid, signal).ok();

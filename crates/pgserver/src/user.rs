@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsUser {
-    /// Another account than the one that runs this program; `None` for the user who runs it.
+    /// Account of the user; `None` if it is the user who runs this program.
     other: Option<Account>,
 }
 

@@ -26,8 +26,8 @@ pub fn push(html: &mut String, report: &Report) {
     html.push_str("</div>\n");
 }
 
-/// Vertical scale of the chart. It is logarithmic, because counts of pairs grow exponentially with
-/// the distance.
+/// Vertical scale of the chart. It is logarithmic, because the number of pairs grows exponentially
+/// with the distance.
 struct Scale {
     /// Power of ten of the highest grid line.
     tens: u32,
@@ -76,8 +76,8 @@ fn push_svg(html: &mut String, report: &Report) {
     );
 }
 
-/// Appends a grid line and a label for each power of ten, or for every second, third, ... if there
-/// are many.
+/// Appends a grid line and a label for each power of ten. If there are many, appends them only for
+/// every second or third power, and so on.
 fn push_grid(html: &mut String, scale: &Scale) {
     let step = scale.tens.div_ceil(6);
     for tens in (0..=scale.tens).step_by(step as usize) {
@@ -135,8 +135,8 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     }
 }
 
-/// Returns the CSS classes of a bar: one for each radius that its distance is within, and `chosen`
-/// if the radius shown at first is one of them.
+/// Returns the CSS classes of a bar: one for each radius that is at least the bar's distance, and
+/// `chosen` if the radius that the page shows at first is one of these radii.
 fn css_classes(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {
@@ -189,7 +189,8 @@ fn description(report: &Report) -> String {
     )
 }
 
-/// Returns the number of pairs of some bars as text, with its margin of error if it is an estimate.
+/// Returns the total number of pairs of some bars as text. A total that is an estimate has its
+/// margin of error.
 fn sum<'a>(bars: impl Iterator<Item = &'a Bar> + Clone) -> String {
     let pairs = bars.clone().map(|bar| bar.pairs).sum();
     // The errors of the bars are nearly independent, so their squares are added.

@@ -71,7 +71,8 @@ fn push_cluster(
     html.push_str("</details>\n");
 }
 
-/// Returns a phrase for the largest distance between the kept row of a cluster and another row.
+/// Returns a phrase for the largest distance `value` between the kept row of a cluster and another
+/// row.
 fn widest_distance(measure: Measure, value: f64) -> String {
     let shown = distance_with_unit(measure, value);
     match measure {
@@ -137,7 +138,7 @@ fn close_member(html: &mut String, details: Details) {
     });
 }
 
-/// What the first line of a row's list item shows.
+/// Contents of the first line of a row's list item.
 #[derive(Clone, Copy)]
 struct Head {
     /// True if this is the kept row of the cluster.
@@ -244,7 +245,7 @@ fn push_member(
     close_member(html, details);
 }
 
-/// Returns true if both texts are known and equal, also beyond what is shown of them.
+/// Returns true if both texts are known and equal, including the parts that the page does not show.
 fn is_same(a: &Text, b: &Text) -> bool {
     match (a, b) {
         (Text::Some { digest: a, .. }, Text::Some { digest: b, .. }) => a == b,
@@ -252,7 +253,7 @@ fn is_same(a: &Text, b: &Text) -> bool {
     }
 }
 
-/// Returns true if the page has only the beginning of the row's text.
+/// Returns true if the page shows only the beginning of the row's text.
 fn is_cut(member: &Member) -> bool {
     matches!(member.text, Text::Some { is_cut: true, .. })
 }

@@ -39,7 +39,8 @@ pub struct Report {
     pub key: String,
     /// SQL condition that rows had to meet to be examined, if any.
     pub filter: Option<String>,
-    /// SQL order that decides which row of a cluster is kept, if any. The first row in it is kept.
+    /// SQL order of rows. The first row of a cluster in this order is kept. If `None`, the first
+    /// row in the table is kept.
     pub keep: Option<String>,
     /// Results for each radius, in ascending order: 1 to [`MAX_RADII`] results.
     pub radii: Vec<Radius>,
@@ -93,8 +94,8 @@ impl Histogram {
         self.bars.iter().any(|bar| bar.margin > 0)
     }
 
-    /// Returns the maximum distance up to which all pairs were counted, not estimated, or `None` if
-    /// the first bar is an estimate.
+    /// Returns the maximum distance up to which the pairs of all bars were counted, not estimated.
+    /// Returns `None` if the first bar is an estimate.
     pub fn counted_up_to(&self) -> Option<f64> {
         let counted = self.bars.iter().take_while(|bar| bar.margin == 0);
         counted.last().map(|bar| bar.distance)
@@ -103,9 +104,10 @@ impl Histogram {
     /// Returns true if nearly all pairs of different values have an even distance, as perceptual
     /// hashes with half of their bits set do.
     pub fn is_even(&self) -> bool {
-        /// Minimum number of pairs with even distances from which this is decided.
+        /// Minimum number of pairs with even distances for a result of true.
         const MIN_PAIRS: u64 = 20;
-        /// Minimum ratio of the pairs with even distances to those with odd distances.
+        /// Minimum ratio of the pairs with even distances to the pairs with odd distances for a
+        /// result of true.
         const RATIO: u64 = 20;
         let pairs = |odd| {
             let bars = self.bars.iter().skip(1);

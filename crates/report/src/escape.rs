@@ -1,4 +1,5 @@
-//! Escaping of all text from outside that the report page contains.
+//! Escaping of all text in the report page that does not come from this crate, such as rows of the
+//! table.
 
 /// Appends text from outside to HTML, as the content of an element. Uses the escaping of
 /// [`neardup_textdiff`], so that a page has only one kind of escaping.
@@ -14,8 +15,8 @@ pub fn text(text: &str) -> String {
     html
 }
 
-/// Returns text from outside as HTML for an attribute, or for an element that cannot contain other
-/// elements, such as the title of a page. Control characters become spaces.
+/// Returns text from outside as HTML for the value of an attribute, or for an element that cannot
+/// contain other elements, such as the title of a page. Control characters become spaces.
 pub fn plain(text: &str) -> String {
     let is_seen = |c: char| c != '\r' && !neardup_textdiff::html::is_shown_by_name(c);
     let seen: String = (text.chars())
@@ -24,9 +25,9 @@ pub fn plain(text: &str) -> String {
     self::text(&seen)
 }
 
-/// Returns an HTML page in ASCII, with a character reference for each other character, so that its
-/// bytes mean the same in every encoding. In a report, other characters occur only in texts, where
-/// browsers read references.
+/// Returns an HTML page in ASCII, so that its bytes mean the same in every encoding. Each other
+/// character is replaced by a character reference. In a report, such characters occur only in
+/// texts, where browsers decode references.
 pub fn ascii(page: &str) -> String {
     let mut ascii = String::with_capacity(page.len());
     for c in page.chars() {

@@ -1,5 +1,5 @@
-//! Table rows that show two texts side by side: the changes of a comparison, with some equal text
-//! around them.
+//! Divides the comparison of two texts into the rows of a table that shows the texts side by side.
+//! The rows contain the changes, with some equal text around them.
 
 use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
@@ -76,8 +76,8 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Adds equal text. If it is the same in both texts, white space included, each of its lines
-    /// but the last ends a row, so that both sides stay aligned.
+    /// Adds text that is equal in both texts or differs only in white space. If it is exactly
+    /// equal, each line end in it ends a row, so that both sides stay aligned.
     fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);

@@ -57,8 +57,8 @@ fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     }
 }
 
-/// Returns a distance as a number without unit: as a similarity in percent or, if the distance does
-/// not estimate a similarity, in bits.
+/// Returns a distance as a number without a unit. The number is a similarity in percent if the
+/// distance estimates a similarity, and otherwise a distance in bits.
 pub fn distance(measure: Measure, distance: f64) -> String {
     let Some(similarity) = similarity(measure, distance) else {
         return format!("{distance:.0}");
@@ -76,8 +76,8 @@ pub fn distance(measure: Measure, distance: f64) -> String {
     }
 }
 
-/// Returns a distance with its unit: as a similarity in percent or, if the distance does not
-/// estimate a similarity, in bits.
+/// Returns a distance with its unit: as a similarity in percent if the distance estimates a
+/// similarity, and otherwise in bits.
 pub fn short_distance(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {
@@ -92,8 +92,8 @@ pub fn bits(value: f64) -> String {
     format!("{value:.0} {unit}")
 }
 
-/// Returns the table cells that show a distance: a similarity or bits; an estimated similarity is
-/// followed by a cell with the bits.
+/// Returns the table cells that show a distance. The first cell has a similarity or a number of
+/// bits. For a similarity that is estimated, a second cell has the number of bits.
 pub fn distance_cells(measure: Measure, value: f64) -> String {
     let shown = match measure {
         Measure::Bits(_) => distance(measure, value),

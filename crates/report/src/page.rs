@@ -13,8 +13,8 @@ const STYLE: &str = include_str!("style.css");
 /// SHA-256 of the stylesheet in base64. The content security policy allows only this stylesheet.
 const STYLE_DIGEST: &str = "hJaxQjHkJady6C5NjoEitFdPP34Oaiirdaij/QBcwtA=";
 
-/// Returns a report as an HTML page. Comparisons of texts call `host`, which may cancel them or
-/// refuse memory by unwinding.
+/// Returns a report as an HTML page. Calls `host` while it compares texts. `host` can cancel a
+/// comparison or refuse memory by unwinding.
 ///
 /// # Panics
 /// If there are no radii or more than [`MAX_RADII`], or if the chosen radius does not exist.

@@ -1,5 +1,5 @@
 //! Results for each radius on the report page: the buttons that choose a radius, the numbers for
-//! it, a table of all radii, and the SQL that removes rows.
+//! the chosen radius, a table of all radii, and the SQL that removes rows.
 use std::fmt::Write;
 
 use crate::data::{Measure, Radius, Report};

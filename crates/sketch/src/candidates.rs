@@ -42,9 +42,9 @@ impl Estimator {
         }
     }
 
-    /// Returns the smallest radius, in differing bits or values, by which a search loses at most
-    /// the share `max_loss` (0 to 1) of the pairs whose Jaccard similarity is `similarity` (0 to 1)
-    /// or more.
+    /// Returns the smallest radius, in differing bits or values, at which a search loses at most
+    /// the share `max_loss` (0 to 1) of the wanted pairs. These are the pairs whose Jaccard
+    /// similarity is `similarity` (0 to 1) or more.
     #[must_use]
     pub fn candidate_bound(self, similarity: f64, max_loss: f64) -> u32 {
         let mut tails = Tails::new(self, &samples(similarity));
@@ -54,15 +54,17 @@ impl Estimator {
         tails.bound
     }
 
-    /// Returns the expected share of the pairs with a Jaccard similarity of `similarity` or more
-    /// that differ in more than `bound` bits or values.
+    /// Returns the share of the pairs with a Jaccard similarity of `similarity` or more that a
+    /// search with the radius `bound` is expected to lose, because they differ in more bits or
+    /// values.
     #[must_use]
     pub fn mean_loss(self, similarity: f64, bound: u32) -> f64 {
         self.tails(&samples(similarity), bound).mean()
     }
 
-    /// Returns the expected share of the pairs with exactly the Jaccard similarity `similarity`
-    /// that differ in more than `bound` bits or values.
+    /// Returns the share of the pairs with exactly the Jaccard similarity `similarity` that a
+    /// search with the radius `bound` is expected to lose, because they differ in more bits or
+    /// values.
     #[must_use]
     pub fn loss_at(self, similarity: f64, bound: u32) -> f64 {
         self.tails(&[similarity], bound).mean()
@@ -85,15 +87,15 @@ fn samples(similarity: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Probabilities that two sketches differ in more than `bound` bits or values, for several Jaccard
-/// similarities.
+/// Probabilities that two sketches differ in more than `bound` bits or values, one for each of
+/// several Jaccard similarities.
 struct Tails {
     trials: u32,
     bound: u32,
-    /// For each similarity: the logarithm of the odds that one bit or value differs, the logarithm
-    /// of the probability of exactly `bound` differences, and the probability of at most `bound`
-    /// differences. Logarithms, because the probability of no difference underflows for long
-    /// signatures.
+    /// Three numbers for each similarity: the logarithm of the odds that one bit or value differs,
+    /// the logarithm of the probability of exactly `bound` differences, and the probability of at
+    /// most `bound` differences. Two are logarithms, because the probability of no difference
+    /// underflows for long signatures.
     sums: Vec<(f64, f64, f64)>,
 }
 

@@ -22,8 +22,8 @@ pub enum BitsOf {
     Simhash128,
 }
 
-/// Features of one of two texts, and the changes that contain those that the other text does not
-/// have.
+/// Features of one of two compared texts. For each feature that the other text does not have,
+/// records the change that contains it.
 pub(crate) struct OwnFeatures<'a> {
     /// All distinct features of the text.
     pub list: &'a FeatureList,
@@ -34,8 +34,8 @@ pub(crate) struct OwnFeatures<'a> {
 }
 
 impl BitsOf {
-    /// Returns the number of differing bits that each of `changes` changes between two texts
-    /// causes. `sides` holds the features of the first and of the second text.
+    /// Returns, for each of `changes` changes between two texts, the number of differing bits that
+    /// the change causes. `sides` holds the features of the first and of the second text.
     pub(crate) fn count(
         self,
         sides: &[OwnFeatures; 2],

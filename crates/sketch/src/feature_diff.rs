@@ -60,13 +60,13 @@ pub struct LocatedFeature {
     pub span: Option<CharSpan>,
 }
 
-/// Features of two texts, divided into those of both and those of one. Two features are equal if
-/// their texts are equal.
+/// Features of two texts in three groups: features of both texts, of the first text only, and of
+/// the second text only. Two features are equal if their texts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureDiff {
-    /// Features that both texts have, each as found in the first and in the second text. The
-    /// heaviest features are those with the largest sum of both weights, in the order of the first
-    /// text.
+    /// Features that both texts have. Each is given twice: as found in the first text and in the
+    /// second text. The heaviest features are those with the largest sum of both weights, in the
+    /// order of the first text.
     pub shared: TopFeatures<(LocatedFeature, LocatedFeature)>,
     /// Features that only the first text has.
     pub only_a: TopFeatures<LocatedFeature>,
@@ -99,8 +99,8 @@ impl Side<'_> {
         all
     }
 
-    /// Returns the number of features in `all`, which only this text has, and the `top` heaviest of
-    /// them.
+    /// Returns the number of features in `all`, and the `top` heaviest of them in text order. `all`
+    /// holds the features that only this text has.
     fn top(
         &self,
         mut all: Vec<&FeatureEntry>,
@@ -119,7 +119,8 @@ impl Side<'_> {
     }
 }
 
-/// Keeps the first `top` elements by `order`, not sorted.
+/// Removes all elements but the `top` elements that are first in the order `order`. Does not sort
+/// the remaining elements.
 fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
     if top < all.len() {
         all.select_nth_unstable_by(top, order);
@@ -174,12 +175,12 @@ impl FeatureDiff {
     }
 }
 
-/// Feature that both texts have: its entry in the list of the first text, and in that of the
-/// second.
+/// Feature that both texts have: its entry in the feature list of the first text, and its entry in
+/// the list of the second text.
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
-/// Returns the changes between two texts. `own` holds the features that only the first text has,
-/// and those that only the second text has.
+/// Returns the changes between two texts. `own` holds two lists: the features that only the first
+/// text has, and the features that only the second text has.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],

@@ -217,10 +217,10 @@ const MERGE_AT: usize = 1 << 16;
 /// Sink that collects the distinct features of a text and counts their occurrences.
 struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Position in `tokens` of the bytes that the sink receives now. The ranges of features are
-    /// relative to it.
+    /// Offset in `tokens` of the bytes that the sink receives next. Ranges of features are relative
+    /// to these bytes.
     base: usize,
-    /// Features. Those collected up to the last merge are sorted and distinct.
+    /// Collected features. The entries that the last merge left are sorted and distinct.
     entries: Vec<FeatureEntry>,
     /// Number of entries at which the occurrences of equal features are merged.
     merge_at: usize,

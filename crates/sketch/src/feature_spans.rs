@@ -33,8 +33,9 @@ impl CharSpan {
     }
 }
 
-/// Returns the span of the first occurrence of each of `entries`, or `None` where it was not found.
-/// `entries` are features of `list`, which was made from `text` with `options`.
+/// Returns the position of the first occurrence of each of `entries` in `text`, or in the visible
+/// text of an HTML page. `None` stands for a feature that was not found. `entries` are features of
+/// `list`, which was made from `text` with `options`.
 pub(crate) fn feature_spans(
     list: &FeatureList,
     text: &str,
@@ -50,8 +51,9 @@ pub(crate) fn feature_spans(
     find_spans(text, options, list.tokens(), &ranges, check)
 }
 
-/// Returns the span of each of `features`, or `None` where it was not found. `tokens` holds the
-/// tokens of the text in order, with separators, and `features` are byte ranges of `tokens`.
+/// Returns the position of each of `features` in `text`, or in the visible text of an HTML page.
+/// `None` stands for a feature that was not found. `features` are byte ranges of `tokens`, which
+/// holds the tokens of the text in order, with separators.
 pub(crate) fn find_spans(
     text: &str,
     options: &TextOptions,
@@ -99,7 +101,8 @@ pub(crate) fn find_spans(
     spans
 }
 
-/// Positions of features in the tokens, and positions in the normal form that were found so far.
+/// State of a search for features in the normal form of a text: the features by their positions in
+/// the tokens, and the positions in the normal form that were found so far.
 struct SpanFinder {
     /// Byte offset in the tokens where each feature starts, and the feature's index, in ascending
     /// order.
@@ -232,8 +235,9 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the characters of tokens that keep all characters of the text. A run of white space in
-    /// the normal form is one separator in the tokens.
+    /// Finds each character of the tokens in the normal form, in order. Used for tokens that leave
+    /// out only white space. A run of white space in the normal form is one separator in the
+    /// tokens.
     fn follow_chars(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let tokens = str::from_utf8(tokens).expect("tokens are cut between characters");
         let mut chars = normal.char_indices().peekable();
@@ -261,7 +265,7 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the first place in the normal form where the text of each feature occurs.
+    /// Finds the first occurrence of the text of each feature in the normal form.
     fn search(
         &mut self,
         tokens: &[u8],

@@ -32,13 +32,15 @@ pub fn on_failure(raise: fn() -> !) {
     let _ = RAISE.set(raise);
 }
 
-/// Returns true while this module tries an allocation whose failure it handles. Allocators ask.
+/// Returns true while this module tries an allocation whose failure it handles. The allocator of
+/// the process calls this function to decide whether it must use its reserve.
 #[must_use]
 pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth of a collection fail. An allocator calls it when it has used its reserve.
+/// Makes the next growth of a collection fail. The allocator calls this function when it has used
+/// its reserve.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
@@ -58,7 +60,8 @@ pub fn raise() -> ! {
     }
 }
 
-/// Calls `reserve`, which tries an allocation. Unwinds if it fails or a shortage was reported.
+/// Calls `reserve`, which tries an allocation. Unwinds if the allocation fails or if a shortage was
+/// reported.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -69,8 +72,8 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Unwinds unless `bytes` bytes can be allocated now. Call it before code of another crate that
-/// allocates at most this much, and aborts if that fails.
+/// Unwinds unless `bytes` bytes can be allocated now. Must be called before code of another crate
+/// that allocates at most this much, because such code would abort the process on failure.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }

@@ -42,10 +42,10 @@ pub(crate) use described_option;
 pub trait NamedOption: Copy + PartialEq + 'static {
     /// Name of the SQL parameter, such as `tokens`.
     const PARAMETER: &str;
-    /// SQL name of each value, and the value.
+    /// All values of the option, each with its SQL name.
     const NAMES: &[(&str, Self)];
 
-    /// Returns the value whose SQL name is `name`, in the same case.
+    /// Returns the value whose SQL name is `name`. Upper and lower case must agree.
     ///
     /// # Errors
     ///

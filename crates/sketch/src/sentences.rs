@@ -33,8 +33,8 @@ pub(crate) const MAX_GAP: usize = 16;
 /// Number of bytes that are searched for sentence ends at once. A longer sentence is cut.
 pub(crate) const WINDOW: usize = 1 << 16;
 
-/// Sentence: the number of characters in its words, and the words separated by spaces. A longer
-/// sentence is greater. Of two sentences of equal length, the one whose words are first in byte
+/// Sentence: the number of characters in its words, and its words separated by spaces. Sentences
+/// are ordered by length. Of two sentences of equal length, the one whose words are first in byte
 /// order is greater.
 type Sentence = (usize, Reverse<String>);
 

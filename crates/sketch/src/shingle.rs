@@ -15,8 +15,8 @@ pub const LINE_SEPARATOR: u8 = b'\n';
 /// Number of bytes of tokens that are collected before their shingles are passed to the sink.
 const BATCH_BYTES: usize = 1 << 15;
 
-/// Collects the tokens of a text, and passes every `width` consecutive tokens to a sink as a
-/// feature.
+/// Collector of the tokens of a text. Passes each run of `width` consecutive tokens to a sink as
+/// one feature.
 ///
 /// The tokens are in one buffer with one separator after each, so a shingle is a range of the
 /// buffer. The work is done in batches: many tokens are collected first, then all their shingles

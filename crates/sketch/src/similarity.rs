@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::memory::Grow;
 use crate::sketcher::Sketcher;
 
-/// Numbers of distinct features of two texts: of the first, of the second, and of those in both.
+/// Number of distinct features of text `a`, of text `b`, and of both texts in common.
 struct Overlap {
     a: usize,
     b: usize,

@@ -64,7 +64,7 @@ pub(crate) struct ChangedText<'a> {
     pub own: &'a [&'a FeatureEntry],
 }
 
-/// What the caller wants to know about the changes.
+/// Options of [`text_changes`]: how many changes are returned, and whether their bits are counted.
 pub(crate) struct Wanted {
     /// Maximum number of changes returned.
     pub top: usize,
@@ -148,13 +148,15 @@ pub(crate) fn text_changes(
     TextChanges { count, largest }
 }
 
-/// Pair of a run of the first text and a run of the second, or a single run of either.
+/// Change between two texts: a pair of a run of the first text and a run of the second text, or a
+/// run of one text without a partner.
 struct Change {
     /// Byte offset in the tokens of the first text, by which changes are sorted.
     at: usize,
     /// Number of features of both runs.
     features: usize,
-    /// Index of the run of the first text, and of the run of the second text.
+    /// Index of the run of the first text, and index of the run of the second text. `None` if this
+    /// text has no run.
     sides: [Option<usize>; 2],
     /// Number of differing bits that the change causes, if it was computed.
     bits: Option<u32>,
@@ -251,17 +253,17 @@ fn runs(
     runs
 }
 
-/// Pairs runs of two texts that have the same shared feature before them, and of the remaining runs
-/// those that have the same shared feature after them. Returns indexes of runs: one element for
-/// each run of `a` in order, then the runs of `b` that have no partner.
+/// Pairs the runs of two texts that have the same shared feature before them. Then pairs the
+/// remaining runs that have the same shared feature after them. Returns indexes of runs: one
+/// element for each run of `a` in order, then the runs of `b` without a partner.
 fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     of_a.grow_to(a.len(), None);
     of_b.grow_to(b.len(), None);
     for neighbour in [|run: &Run| run.before, |run: &Run| run.after] {
-        // Unpaired runs of the second text, sorted by the shared feature beside them. For the first
-        // run of each shared feature, `taken` has the number of runs beside this feature that are
-        // paired.
+        // Unpaired runs of the second text, sorted by the shared feature beside them. At the index
+        // of the first run beside a shared feature, `taken` has the number of runs beside this
+        // feature that are already paired.
         let mut free: Vec<(Option<u32>, usize)> = Vec::new();
         let left = (0..b.len()).filter(|&n| of_b[n].is_none());
         free.grow_all(left.map(|n| (neighbour(&b[n]), n)));

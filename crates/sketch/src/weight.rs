@@ -8,7 +8,8 @@ use std::fmt;
 
 use crate::named_option::described_option;
 
-/// Number of fraction bits of the fixed-point weights that are computed from frequencies.
+/// Number of bits after the binary point of the fixed-point weights that functions such as
+/// [`sqrt_weight`] return: `1 << 16` is a weight of 1.
 pub const FRACTION_BITS: u32 = 16;
 
 /// Returns `floor(2^16 * sqrt(count))`, the weight of a feature that occurs `count` times.
@@ -161,8 +162,8 @@ impl fmt::Display for WeightError {
 
 impl std::error::Error for WeightError {}
 
-/// Summand of a weight, exactly `mantissa * 2^(exponent - 1074)`. A weight is the sum of at most
-/// two.
+/// Summand of a weight. Its value is exactly `mantissa * 2^(exponent - 1074)`. A weight is the sum
+/// of at most two summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
     /// Mantissa, below 2^27.
@@ -171,8 +172,8 @@ pub(crate) struct ExactWeight {
     pub exponent: u16,
 }
 
-/// Fails unless a weight is a finite number of zero or more. `index` is its position, for the
-/// error.
+/// Fails unless a weight is a finite number of zero or more. The error reports `index`, the
+/// position of the weight.
 pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError> {
     if weight.is_finite() && weight >= 0.0 {
         Ok(())
@@ -183,8 +184,8 @@ pub(crate) fn check_weight(index: usize, weight: f64) -> Result<(), WeightError>
 
 impl ExactWeight {
     /// Splits a weight, a double with 53 significant bits, into an upper and a lower summand. Skips
-    /// summands of zero: zero (of either sign) has none, and a single-precision number has one.
-    /// `index` is the position of the weight, for the error.
+    /// summands of zero: the weight zero (of either sign) has no summand, and a single-precision
+    /// number has one. An error reports `index`, the position of the weight.
     ///
     /// # Errors
     ///

@@ -3,7 +3,8 @@
 //!
 //! The Myers search of `similar` has Git's limit: beyond a cost of the square root of the number of
 //! tokens, it accepts a good split instead of the best one. The limit depends on the tokens alone,
-//! so a comparison always has the same result. With a deadline it would not.
+//! so a comparison always has the same result. With a deadline, the result would depend on the
+//! speed of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -15,7 +16,7 @@ use crate::host::{Host, push};
 
 /// Number of token reads between two calls of [`Host::check`].
 const CHECK_EVERY: u32 = 1 << 20;
-/// Number of bytes that the vectors of the search take for each token of the two texts.
+/// Number of bytes that the vectors of the Myers search take for each token of the two texts.
 const SEARCH_BYTES: usize = 16;
 /// Number of bytes that the lists of searched tokens take for each token of the two texts, while
 /// the lists grow.
@@ -26,7 +27,7 @@ const TABLE_BYTES: usize = 65;
 /// Maximum number of bytes of the table of the search, and of smaller allocations.
 const MAX_TABLE_BYTES: usize = 65 << 20;
 
-/// Tokens in which two texts differ. At most one of the ranges is empty.
+/// Tokens in which two texts differ, as a range in each text. At most one of the ranges is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Range of tokens of the first text.
@@ -74,7 +75,7 @@ impl Counter<'_> {
     }
 }
 
-/// Tokens of a text whose reads are counted.
+/// Tokens of a text, with a counter of the reads of tokens.
 struct Counted<'a, T> {
     tokens: Vec<T>,
     counter: &'a Counter<'a>,
@@ -97,8 +98,8 @@ struct Changes<'a> {
     a: usize,
     /// Position in the second text after the last equal token.
     b: usize,
-    /// For each text, the positions of the tokens that are searched: those that the other text has
-    /// too.
+    /// For each text, the positions of the tokens that are searched: the tokens that the other text
+    /// also has.
     searched: [&'a [u32]; 2],
     counter: &'a Counter<'a>,
 }
@@ -172,8 +173,8 @@ pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> 
     changes.found
 }
 
-/// Returns the positions of the tokens of `own` that `other` has too. All tokens are less than
-/// `distinct`.
+/// Returns the positions of the tokens of `own` that `other` also has. All token numbers are less
+/// than `distinct`.
 fn shared(own: &[u32], other: &[u32], distinct: usize) -> Vec<u32> {
     let mut has = vec![false; distinct];
     for &token in other {

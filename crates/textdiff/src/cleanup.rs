@@ -12,7 +12,8 @@ use crate::align::Change;
 use crate::host::{Host, push};
 use crate::tokens::Tokens;
 
-/// Maximum number of equal tokens between two changes that are joined with the changes around them.
+/// Maximum number of equal tokens between two changes that are joined. The equal tokens become part
+/// of the joined change.
 const MAX_JOINED_TOKENS: usize = 4;
 /// Number of changes or token positions between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 14;
@@ -27,8 +28,8 @@ pub(crate) struct Sides<'a> {
     pub numbers: &'a [Vec<u32>; 2],
 }
 
-/// Shifts insertions and deletions to good boundaries, then joins changes that few equal tokens
-/// separate. Returns the resulting changes.
+/// Returns the changes after a cleanup. The cleanup shifts insertions and deletions to good
+/// boundaries, then joins changes that only few equal tokens separate.
 pub(crate) fn cleaned(sides: &Sides, mut changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     for n in 0..changes.len() {
         let (mut from, mut to) = ((0, 0), (sides.a.len(), sides.b.len()));
@@ -60,8 +61,8 @@ fn move_by(change: &mut Change, by: isize) {
 }
 
 /// Returns the number of tokens by which an insertion or deletion should move, negative for a move
-/// to the left. `own` is its range in the text that has the tokens. It stays between the tokens
-/// `from` and `to`.
+/// to the left. `own` is the range of the inserted or deleted tokens in their text. The moved range
+/// stays between the tokens `from` and `to`.
 fn shift(
     tokens: &Tokens,
     numbers: &[u32],
@@ -81,7 +82,7 @@ fn shift(
     let mut best = (merit(start, end), start);
     while end < to && numbers[start] == numbers[end] {
         (start, end) = (start + 1, end + 1);
-        // Of positions with equal merit, the last one is kept.
+        // If several positions have equal merit, the last one is kept.
         best = best.max((merit(start, end), start));
         if start.is_multiple_of(CHECK_EVERY) {
             host.check();
@@ -90,8 +91,8 @@ fn shift(
     best.1 as isize - own.start as isize
 }
 
-/// Returns how well a change can start or end before token `n`, 0 to 5. The end of a paragraph is
-/// best.
+/// Returns a score from 0 to 5 for a change that starts or ends before token `n`. The end of a
+/// paragraph has the highest score.
 fn boundary(tokens: &Tokens, n: usize) -> u32 {
     if n == 0 || n == tokens.len() {
         return 4;
@@ -116,8 +117,8 @@ struct Sized {
     chars: usize,
 }
 
-/// Joins two changes if at most [`MAX_JOINED_TOKENS`] equal tokens are between them, and these have
-/// fewer characters than either change.
+/// Joins two changes if at most [`MAX_JOINED_TOKENS`] equal tokens are between them, and these
+/// tokens have fewer characters than either change. Returns the resulting changes.
 fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     let size = |change: &Change| {
         let chars = |tokens: &Tokens, range: &Range<usize>| tokens.chars(range.clone());
@@ -151,7 +152,7 @@ fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Chang
     found.into_iter().map(trimmed).filter(is_left).collect()
 }
 
-/// Returns a change without the first and last tokens that both of its sides have in common. A
+/// Returns a change without the tokens at its start and at its end that are equal on both sides. A
 /// joined change may have such tokens.
 fn trimmed(sides: &Sides, Change { mut a, mut b }: Change) -> Change {
     let [of_a, of_b] = sides.numbers;

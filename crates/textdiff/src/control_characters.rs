@@ -1,5 +1,5 @@
-//! Characters that control a terminal or the direction of text, and their visible names, which are
-//! printed instead.
+//! Characters that control a terminal or the direction of text, and the visible names that are
+//! printed in their place.
 
 use std::fmt;
 

@@ -2,11 +2,12 @@
 
 /// Program that runs a comparison. Both methods may unwind, which ends the comparison.
 pub trait Host {
-    /// Called every few milliseconds, so that the program can cancel the comparison.
+    /// May cancel the comparison by unwinding. The comparison calls this method every few
+    /// milliseconds.
     fn check(&mut self) {}
 
-    /// Called before an allocation of `bytes` bytes, so that the program can refuse it. If the
-    /// allocation itself fails, the process aborts.
+    /// May refuse an allocation of `bytes` bytes by unwinding. The comparison calls this method
+    /// before it allocates. If the allocation itself fails, the process aborts.
     fn reserve(&mut self, bytes: usize) {
         let _ = bytes;
     }

@@ -46,7 +46,7 @@ impl Notation for Html {
 
 /// Returns true for characters that are written by their name in a `<span>`: control characters
 /// other than tab, line feed and carriage return, and characters that set the direction of text. A
-/// browser would replace or obey some of these characters, and show none.
+/// browser shows none of these characters, and it replaces or obeys some of them.
 #[must_use]
 pub fn is_shown_by_name(c: char) -> bool {
     c != '\r' && Control::from_char(c).is_some()

@@ -51,7 +51,7 @@ pub use pieces::{Context, Piece, Pieces, View};
 pub use print::Notation;
 pub use tokens::{MAX_BYTES, MAX_TOKENS};
 
-/// Kind of a span: which of the two texts has its text.
+/// Kind of a span: whether its two parts are equal, or how they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Both texts have the same text here.
@@ -92,9 +92,9 @@ pub struct Part {
 pub struct Span {
     /// Whether the parts are equal, or how they differ.
     pub kind: Kind,
-    /// Part of the first text; empty if the span is inserted.
+    /// Part of the first text. Empty if the span is inserted.
     pub a: Part,
-    /// Part of the second text; empty if the span is deleted.
+    /// Part of the second text. Empty if the span is deleted.
     pub b: Part,
 }
 
@@ -107,8 +107,8 @@ pub struct Diff<'a> {
 }
 
 impl<'a> Diff<'a> {
-    /// Compares two texts. Calls `host` every few milliseconds, and before it allocates memory.
-    /// Callers that need neither pass `&mut ()`.
+    /// Compares two texts. Calls `host` every few milliseconds, and before it allocates memory. A
+    /// caller that needs neither passes `&mut ()`.
     ///
     /// # Errors
     /// If a text is too long.
@@ -123,7 +123,7 @@ impl<'a> Diff<'a> {
         &self.spans
     }
 
-    /// Returns the spans in text order, and drops the references to the texts.
+    /// Returns the spans in text order. The result does not borrow the texts.
     #[must_use]
     pub fn into_spans(self) -> Vec<Span> {
         self.spans

@@ -11,10 +11,11 @@ use crate::{Diff, Kind, Span};
 const MIN_FOLDED_WORDS: usize = 5;
 /// Minimum number of equal letters that are folded, if the context is in letters.
 const MIN_FOLDED_LETTERS: usize = 60;
-/// Number of characters within which a cut moves to the end of a word. A longer word is cut.
+/// Maximum number of characters by which a cut moves to the end of a word. A word that continues
+/// further is cut.
 const MAX_CUT_SHIFT: usize = 40;
 
-/// What is shown of a comparison.
+/// Options that decide which parts of a comparison are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Amount of equal text shown before and after each change. `None` shows all equal text.
@@ -24,8 +25,8 @@ pub struct View {
 }
 
 impl View {
-    /// Returns a view of all changes with `context` words before and after each. `None` shows all
-    /// equal text.
+    /// Returns a view that shows all changes, with `context` words of equal text before and after
+    /// each change. `None` shows all equal text.
     #[must_use]
     pub fn with_words(context: Option<usize>) -> Self {
         Self {
@@ -84,8 +85,8 @@ impl Context {
         }
     }
 
-    /// Returns the byte offset at which the text after the first `count` units is shown. Shown
-    /// words begin without the white space before them, and text cut at letters keeps its
+    /// Returns the byte offset at which the shown tail of a text begins, after the first `count`
+    /// units. With words, the tail begins without white space. With letters, it keeps its
     /// indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
@@ -94,8 +95,9 @@ impl Context {
         }
     }
 
-    /// Moves a cut from after the first `count` units to the end of a word, if the end is near.
-    /// Returns the number of units before the cut. With words, the cut does not move.
+    /// Returns the number of units before a cut that keeps words whole. With letters, a cut after
+    /// the first `count` units moves to the end of the word if the end is near. With words, it does
+    /// not move.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {
@@ -140,8 +142,8 @@ pub struct Pieces<'a> {
     spans: std::slice::Iter<'a, Span>,
     view: View,
     is_first: bool,
-    /// Pieces that are returned next: the folded text and the tail of an equal text whose head was
-    /// returned.
+    /// Pieces that the iterator returns next: the folded text and the tail of an equal text whose
+    /// head it has returned.
     pending: [Option<Piece<'a>>; 2],
 }
 
@@ -162,9 +164,9 @@ impl<'a> Pieces<'a> {
             || (self.view.ignores_white_space && self.diff.is_white_space(span))
     }
 
-    /// Consumes the spans after `span` that are shown as equal too. Returns the equal text, from
-    /// the start of `span` to the end of the last consumed span, in the first and in the second
-    /// text.
+    /// Consumes the spans that follow `span` and are also shown as equal. Returns the equal text,
+    /// from the start of `span` to the end of the last consumed span, in the first and in the
+    /// second text.
     fn equal_texts(&mut self, span: &Span) -> [&'a str; 2] {
         let mut last = span;
         while let Some(next) = self.spans.as_slice().first()

@@ -1,5 +1,5 @@
-//! Spans: the changes between tokens are completed by the white space around them, and get offsets
-//! in bytes and characters.
+//! Spans: adds the white space between tokens to the changes and to the equal text, and computes
+//! offsets in bytes and characters.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub(crate) fn spans(a: &str, b: &str, host: &mut dyn Host) -> Result<Vec<Span>, 
     Ok(builder.spans())
 }
 
-/// Byte range of each text. The two ranges have equal text, or are a change.
+/// Byte range in each of the two texts. The two ranges have equal text, or are a change.
 struct Pair {
     is_equal: bool,
     bytes: [Range<usize>; 2],
@@ -43,7 +43,7 @@ struct Pair {
 /// Divides two texts into pairs of ranges, from the start of the texts to the end.
 struct Builder<'a> {
     texts: [&'a str; 2],
-    /// For each text, the byte offset up to which it is divided.
+    /// For each text, the byte offset up to which the text has been divided.
     at: [usize; 2],
     /// Pairs so far. Equal text and changes alternate.
     parts: Vec<Pair>,
@@ -94,10 +94,10 @@ impl Builder<'_> {
     }
 
     /// Adds tokens that only text `own` (0 or 1) has, in its range of `ranges`. Text `own` has
-    /// white space before and after the tokens, where the other text has white space once. If this
-    /// equals the white space before the tokens, or else the white space after them, it becomes
-    /// equal text, and the change contains the other white space of text `own`. If it equals
-    /// neither, the change contains all white space.
+    /// white space before and after the tokens, where the other text has white space once. If the
+    /// white space of the other text equals the one before the tokens, or else the one after them,
+    /// these two become equal text, and the change contains the remaining white space of text
+    /// `own`. If it equals neither, the change contains all white space.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);
@@ -131,8 +131,8 @@ impl Builder<'_> {
         &self.texts[text][self.at[text]..end]
     }
 
-    /// Adds both texts up to the byte offsets `ends`, as equal text or as a change. Extends the
-    /// last pair if that has the same `is_equal`.
+    /// Adds the parts of both texts up to the byte offsets `ends`, as equal text or as a change.
+    /// Extends the last pair if that has the same `is_equal`.
     fn add(&mut self, is_equal: bool, ends: [usize; 2]) {
         let starts = std::mem::replace(&mut self.at, ends);
         if starts == ends {

@@ -37,7 +37,7 @@ impl Notation for Terminal {
 
 /// Writes a text with names instead of control characters. A carriage return before a line feed is
 /// written as it is. In a change, [`coloured`] passes each line without its line feed, so a
-/// carriage return is written by name: it may be the only change.
+/// carriage return is written by name. It may be all that has changed.
 fn plain(text: &str, out: &mut dyn Write) -> Result {
     let mut rest = text;
     while let Some(at) = rest.find(|c| Control::from_char(c).is_some()) {

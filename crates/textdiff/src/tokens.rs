@@ -21,8 +21,8 @@ pub const MAX_TOKENS: usize = 1 << 19;
 
 /// Number of segments or tokens between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 12;
-/// Number of bytes for each token in the hash table of [`numbers`], and in the old table while it
-/// grows.
+/// Number of bytes that the hash table of [`numbers`] takes for each token, including the old table
+/// while the table grows.
 const TABLE_BYTES: usize = 90;
 
 /// A text and the positions of its tokens.

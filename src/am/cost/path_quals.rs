@@ -1,4 +1,5 @@
-//! Conditions and order of an index scan that the planner considers, as far as they are known then.
+//! Conditions and order of an index scan that the planner considers, as far as they are known
+//! during planning.
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
@@ -20,8 +21,8 @@ pub enum Radius {
     NearDuplicate,
     /// Radius in bits or, for signatures, in mismatches.
     Known(u32),
-    /// Radius of a ball of signatures, as a similarity or a number of mismatches. The index knows
-    /// the signatures' length, which a conversion needs.
+    /// Radius of a ball of signatures, as a similarity or a number of mismatches. Converting a
+    /// similarity to mismatches needs the signatures' length, which the index knows.
     Signatures(SignatureRadius),
 }
 
@@ -30,8 +31,8 @@ pub enum Radius {
 pub enum Order {
     /// Any order.
     None,
-    /// By distance from the centre of the condition's ball, or from any value without such a
-    /// condition. The search reads rings of increasing radius.
+    /// By distance from the centre of the condition's ball. Without such a condition, by distance
+    /// from any value. The search reads rings of increasing radius.
     ByCenter,
     /// By distance from another value than the centre of the condition's ball.
     ByAnother,

@@ -1,9 +1,10 @@
 //! Search of an index on MinHash signatures.
 //!
 //! Bands find all rows up to a guaranteed number of mismatches. For a larger radius, the search
-//! reads the sketches of all rows, which is exact as well. If both the query and the session allow
-//! it, the search uses the bands nevertheless, and may miss rows. The index does not store
-//! signatures, so the server rechecks each row.
+//! reads the sketches of all rows, and finds all of them too. A sketch is a short summary of a
+//! signature, which the index stores. If both the query and the session allow it, the search uses
+//! the bands nevertheless, and may miss rows. The index does not store signatures, so the server
+//! rechecks each row.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
@@ -22,7 +23,8 @@ use crate::types::signature::Signature;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Condition of a scan on the signature: it has at most `mismatches` mismatches with a centre.
+/// Condition on the signature in a scan: the signature differs from a centre in at most
+/// `mismatches` positions.
 struct SignatureQual<const N: usize> {
     /// Bands and sketch of the centre.
     query: BandQuery<N>,
@@ -36,7 +38,7 @@ struct SignatureQual<const N: usize> {
 enum Source<const N: usize> {
     /// Finds no rows.
     Nothing,
-    /// Reads all rows and finds those whose sketches are near the sketch of the query.
+    /// Reads all rows and finds the rows whose sketches are near the sketch of the query.
     Sketches(FullScan<N>, BandQuery<N>),
     /// Finds the rows that have a band in common with the query.
     Bands(BandScan<N>),
@@ -52,7 +54,8 @@ pub struct BandSearch<const N: usize> {
 }
 
 impl<const N: usize> BandSearch<N> {
-    /// Makes a search of an index with these bands. It finds nothing until it begins.
+    /// Makes a search of an index with these bands. The search finds nothing until
+    /// [`NearSearch::begin`] starts it.
     pub fn new(bands: Rc<Bands>) -> Self {
         BandSearch {
             bands,
@@ -61,8 +64,8 @@ impl<const N: usize> BandSearch<N> {
         }
     }
 
-    /// Reads the condition of a scan key; `None` if no signature can fulfil it. `scope` is the hash
-    /// of the searched scope.
+    /// Returns the condition that a scan key contains; `None` if no signature can fulfil it.
+    /// `scope` is the hash of the searched scope.
     fn qual(&self, key: ScanKey, scope: Option<u64>) -> Option<SignatureQual<N>> {
         let qual = |center: &Signature, mismatches: usize, approximate| {
             // Signatures of other lengths cannot be compared with the centre. The index contains

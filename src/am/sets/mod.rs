@@ -8,7 +8,7 @@ use neardup_pg::arrays;
 use neardup_pg::value::Value;
 
 /// Returns the elements that a row's array must have to contain the query array of `@>`, in the
-/// form of [`elements`]. `None` if the query array has a NULL, because no array contains that.
+/// form of [`elements`]. `None` if the query array has a NULL, because no array contains NULL.
 pub fn required_elements(array: Value) -> Option<Vec<u64>> {
     let has_null =
         array.with_body(|body| arrays::bigints(body).count() < arrays::element_count(body));

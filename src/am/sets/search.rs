@@ -22,7 +22,7 @@ pub struct SetSearch<const N: usize> {
     tids: Vec<Tid>,
 }
 
-/// Condition of a scan on the array.
+/// Condition on the array in a scan.
 enum SetQual {
     /// `&&`: the array has one of these elements.
     Overlaps(Vec<u64>),
@@ -33,7 +33,7 @@ enum SetQual {
 }
 
 impl SetQual {
-    /// Reads the condition of a scan key; `None` if no array can fulfil it.
+    /// Returns the condition that a scan key contains; `None` if no array can fulfil it.
     fn from_key(key: ScanKey) -> Option<Self> {
         if key.strategy() == strategies::CONTAINS {
             return required_elements(key.value()).map(SetQual::Contains);
@@ -46,7 +46,8 @@ impl SetQual {
         }
     }
 
-    /// Number that is smaller for a condition that costs less to search by.
+    /// Relative cost of a search by this condition. The condition with the smallest number is the
+    /// cheapest.
     fn cost(&self) -> usize {
         match self {
             SetQual::Overlaps(elements) => elements.len(),
@@ -57,7 +58,7 @@ impl SetQual {
 }
 
 impl<const N: usize> SetSearch<N> {
-    /// Makes a search that finds nothing until it begins.
+    /// Makes a search that finds nothing until [`NearSearch::begin`] starts it.
     pub fn new() -> Self {
         SetSearch {
             scan: None,

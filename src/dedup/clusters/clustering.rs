@@ -1,8 +1,8 @@
 //! Clustering of rows by fingerprints, signatures or texts: finds nodes (distinct values that have
 //! near-duplicates), ranks rows, groups nodes and lists clusters.
 //!
-//! Each list and array uses at most its share of `maintenance_work_mem` ([`share`]) and spills to
-//! temporary files.
+//! Each list and array uses at most its share of `maintenance_work_mem` ([`share`]), and temporary
+//! files beyond it.
 use neardup_blocktree::clusters::{UNRANKED, join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
@@ -23,12 +23,13 @@ use neardup_pg::storage::temp::TempSpace;
 /// words that identify a node, and `M` is `N + 1`. `D` is the number of words of an entry in
 /// [`Graph::crowded`].
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
-    /// Searches the index for nodes, their rows, and the pairs of near nodes that `method` needs.
+    /// Searches the index. Returns the nodes, their rows, and the pairs of near nodes that `method`
+    /// needs.
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
 
     /// Replaces the rank of each node in `ranks` by the rank of its representative, for the method
-    /// `star`. Pairs of crowded nodes that are missing in `links` are found here. Such a pair
-    /// counts only if `accept` confirms it.
+    /// `star`. `links` lacks some pairs of crowded nodes (nodes with too many pairs to list), so
+    /// this function finds them. Such a pair counts only if `accept` confirms it.
     fn star(
         &mut self,
         files: &mut TempSpace,
@@ -108,9 +109,9 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     list(&mut listed, min_size, files, compare, give);
 }
 
-/// Numbers all rows in the order of `keep`, or of their addresses without it, so that the row to
-/// keep has the lowest rank of its cluster. Returns an entry for each row: the key is the node and
-/// the rank in one word, then the words that identify the node. The value is the row's address.
+/// Ranks all rows in the order of `keep`, or by address if `keep` is `None`. The row to keep thus
+/// has the lowest rank of its cluster. Returns an entry for each row: the key is the node and the
+/// rank in one word, then the words that identify the node. The value is the row's address.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,

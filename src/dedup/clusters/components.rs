@@ -60,8 +60,8 @@ fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
         .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
 }
 
-/// Clusters the keys that a caller's query pairs, and passes the rows of the result to `give`. The
-/// query `keep` returns keys in the order of preference.
+/// Clusters the keys in the pairs that the caller's query returns. Passes the rows of the result to
+/// `give`. The query `keep` returns keys in the order of preference.
 fn components(query: &Query, method: Method, keep: Option<&Query>, key_type: KeyType, give: Give) {
     // Raises an error with the type's name if the type has no order.
     key_type.less_than();
@@ -127,7 +127,8 @@ fn columns(connection: &Connection, query: &Query) -> Vec<pg_sys::Oid> {
     connection.open(&statement, &[], &[]).columns()
 }
 
-/// Returns SQL for the keys of all pairs, each with the number of its pair. Columns: `key`, `pair`.
+/// Returns a query for both keys of each pair that the caller's query returns. Its columns are
+/// `key` and `pair`, the number of the pair.
 fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     let [a, b] = [b"p.a", b"p.b"].map(|column| key_type.sql(column));
     [
@@ -143,8 +144,8 @@ fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     .concat()
 }
 
-/// Adds to the columns of `ends` ([`ends_of_pairs`]) the column `preference`: the position of the
-/// key in the result of `keep`, or NULL.
+/// Returns the query `ends` ([`ends_of_pairs`]) with another column, `preference`: the position of
+/// the key in the result of `keep`, or NULL.
 fn with_preference(ends: &[u8], keep: &Query, key_type: KeyType) -> Vec<u8> {
     // The window function finds the position without the name of the key type's equality operator.
     [
@@ -256,7 +257,8 @@ fn cluster(
     });
 }
 
-/// Representatives among crowded nodes, for graphs without crowded nodes.
+/// Empty set of representatives among crowded nodes. The graph has no crowded nodes, because a
+/// caller's query returns all pairs.
 struct NoCenters;
 
 impl Centers<TempSpace, 1> for NoCenters {

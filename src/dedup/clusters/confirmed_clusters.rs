@@ -21,7 +21,7 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
 /// Metric that compares the texts of the candidates that the metric `I` finds. `N` and `M` are the
-/// numbers of words of `I` as a [`ClusterMetric`].
+/// parameters of `I` as a [`ClusterMetric`].
 pub struct ConfirmedClusters<'a, I, const N: usize, const M: usize> {
     candidates: I,
     relations: &'a LockedIndex,
@@ -113,8 +113,8 @@ where
 /// features, and the offset of the features in [`FeatureSets`].
 type Texts = ExternalSort<TempSpace, 4>;
 
-/// Number of the first new node of each candidate node. The new nodes of a candidate node have
-/// consecutive numbers.
+/// Numbers of the new nodes of each candidate node. They are consecutive, so only the first number
+/// of each candidate node is stored.
 struct NewNodes {
     first: Paged<TempSpace>,
     /// Number of new nodes of all candidate nodes.
@@ -130,7 +130,7 @@ impl NewNodes {
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     /// Reads the text of each row of the candidate nodes, and stores the features of the text in
-    /// `self.sets`.
+    /// `self.sets`. Returns the rows with the hashes and offsets of their features.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
@@ -226,7 +226,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, new_nodes)
     }
 
-    /// Adds the pairs of new nodes whose texts are similar to `graph`, and marks the new nodes of
+    /// Adds to `graph` the pairs of new nodes whose texts are similar. Marks the new nodes of
     /// crowded candidate nodes as crowded. `found` is the graph of the candidates.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
@@ -281,8 +281,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 }
 
-/// Adds pairs of new nodes to `pairs`: for each pair of candidate nodes in `found.ends`, every new
-/// node of one with every new node of the other.
+/// For each pair of candidate nodes in `found.ends`, adds to `pairs` each new node of one candidate
+/// node with each new node of the other.
 fn pairs_of_ends<const M: usize, const D: usize>(
     files: &mut TempSpace,
     found: &mut Graph<M, D>,

@@ -29,11 +29,11 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of pairs of a fingerprint that is not crowded. The graph lacks some pairs of two
-/// crowded fingerprints. The method `star` compares these fingerprints itself when necessary.
+/// Number of pairs above which a fingerprint is crowded. The graph lacks some pairs of two crowded
+/// fingerprints, so the method `star` compares these fingerprints itself when necessary.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest: few pairs that connect whatever all pairs connect. If
-/// all of these searches fail, one search finds all pairs.
+/// Maximum number of searches for a forest (a small set of pairs that connects the same
+/// fingerprints as all pairs together). If all of these searches fail, one search finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
 /// Finds the clusters of the rows of a fingerprint index and passes them to `give`. `radius` is in
@@ -75,7 +75,8 @@ struct NodeSearch<'a, const N: usize> {
     plan: PairPlan<N>,
     /// Index entries whose rows take part.
     wanted: Wanted,
-    /// Index entries that the current search reads: all, or those of one scope of each hash.
+    /// Index entries that the current search reads: all entries, or only the entries of one scope
+    /// for each scope hash.
     part: Part,
     /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
     /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if
@@ -151,8 +152,8 @@ impl<const M: usize> Centers<TempSpace, M> for AcceptedCenters<'_, M> {
 }
 
 impl<const N: usize> NodeSearch<'_, N> {
-    /// Finds a forest: few pairs that connect all fingerprints that the full set of pairs connects,
-    /// directly or in several steps.
+    /// Finds a forest: a small set of pairs that connects, directly or in several steps, all
+    /// fingerprints that the full set of pairs connects.
     ///
     /// # Errors
     /// The reason why the pairs that were found may not connect all of these fingerprints.
@@ -171,8 +172,9 @@ impl<const N: usize> NodeSearch<'_, N> {
         Err(Gap::Invisible)
     }
 
-    /// Finds a forest when several scopes share a hash. Searches one scope of each hash at a time
-    /// and joins the graphs. Returns `None` if the pairs may not connect everything.
+    /// Finds a forest if several scopes have the same hash. Runs several searches, each for one
+    /// scope of each hash, and joins their graphs. Returns `None` if the pairs that were found may
+    /// not connect everything.
     fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
         let wanted = &mut self.wanted;
         let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);

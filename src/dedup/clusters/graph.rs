@@ -1,6 +1,6 @@
 //! Graph of near fingerprints or signatures and their rows, from which clusters are made.
 //!
-//! Each list uses its share of memory and spills to temporary files.
+//! Each list uses its share of memory, and temporary files beyond it.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sort::ExternalSort;
@@ -10,7 +10,7 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Nodes, pairs of near nodes, and the rows of each node. A node is a fingerprint in one scope, or
 /// rows with equal signatures. `M` is one more than the number of words that identify a node. `D`
-/// is the number of words of an entry of a crowded node.
+/// is the number of words of a key in `crowded`.
 pub struct Graph<const M: usize, const D: usize> {
     /// Number of nodes.
     pub nodes: u32,
@@ -28,7 +28,8 @@ pub struct Graph<const M: usize, const D: usize> {
     pub crowded: ExternalSort<TempSpace, D>,
     /// Number of pairs in the graphs that were appended to this one.
     pairs: u64,
-    /// Reason why the pairs of a forest may not connect everything. Ignored for other graphs.
+    /// Reason why the pairs may not connect everything, if the search looked only for a forest of
+    /// pairs. Ignored for other graphs.
     pub gap: Gap,
 }
 

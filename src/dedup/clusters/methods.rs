@@ -1,6 +1,4 @@
 //! Methods of clustering, `star` and `connected`: assign a representative to each node of a graph.
-/// Each member is near its representative.
-/// Members are connected by chains of near rows.
 use neardup_blocktree::clusters::{Centers, Components, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -14,12 +12,14 @@ use neardup_pg::storage::temp::TempSpace;
 /// Argument `method` of `neardup_clusters` and `neardup_components`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Method {
+    /// Each member is near its representative.
     Star,
+    /// Members are connected by chains of near rows.
     Connected,
 }
 
 impl Method {
-    /// Reads the argument `method`. Raises an error for an unknown name.
+    /// Returns the method with this name. Raises an error for an unknown name.
     pub fn parse(name: &[u8]) -> Self {
         match name {
             b"star" => Method::Star,
@@ -37,7 +37,8 @@ impl Method {
 /// Callback that is called after each entry of a crowded node, to report progress.
 type Done<'a> = &'a mut dyn FnMut();
 
-/// Entries of crowded nodes, in the form of [`Graph::crowded`](super::graph::Graph::crowded).
+/// List of entries of crowded nodes (nodes with too many pairs to list), in the form of
+/// [`Graph::crowded`](super::graph::Graph::crowded).
 pub type Crowded<const D: usize> = ExternalSort<TempSpace, D>;
 
 /// Nodes and pairs of a [`Graph`](super::graph::Graph), without its rows.
@@ -64,8 +65,9 @@ impl<const D: usize> Links<D> {
         centers: &mut impl Centers<TempSpace, D>,
     ) {
         let mut star = Star::<TempSpace, D>::new(share());
-        // Sorts the ends by node, which is also the order of the ranks. In the order of pairs,
-        // each end would load another page of the ranks.
+        // Adds to each end the rank of its node. Reads the ends as they were added, which is mostly
+        // the order of the nodes and thus of `ranks`. In the order of pairs, each end would load
+        // another page of `ranks`.
         let mut ends = ExternalSort::<TempSpace, 2>::new(share());
         self.ends.as_added(files, |files, end| {
             let (_, node) = split(end.key[1]);

@@ -1,8 +1,9 @@
-//! Nodes of the graph of fingerprints, made by merging the index entries, in key order, with the
+//! Makes the nodes of the graph of fingerprints. Merges the index entries, in key order, with the
 //! pairs that the search has found.
 //!
-//! Key order is random in the table, so fetching each row at once would read another page each
-//! time. Entries wait in memory until many rows can be fetched in address order.
+//! In key order, consecutive entries point to random pages of the table. Fetching each row
+//! immediately would read another page each time. Entries therefore wait in memory until many rows
+//! can be fetched in address order.
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
@@ -18,14 +19,15 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Ends of pairs of fingerprints, in the key order of the first permutation.
+/// Reader of the ends of pairs, in the key order of the first permutation. An end is one of the two
+/// fingerprints of a pair.
 pub struct PairEnds<const N: usize> {
     sorted: Sorted<TempSpace, N>,
     /// Next end: the key of its fingerprint in the first permutation, and the number of the pair.
     /// `None` after the last end.
     next: Option<(Key<N>, u64)>,
-    /// True if the index had no entry for an end that was skipped, because VACUUM has removed the
-    /// entry since the search.
+    /// True if an end was skipped because the index has no entry for it. VACUUM has then removed
+    /// the entry since the search.
     has_skipped: bool,
 }
 
@@ -63,7 +65,8 @@ impl<const N: usize> PairEnds<N> {
         Some(pair)
     }
 
-    /// Returns whether the index had no entry for an end. Call it after all entries are merged.
+    /// Returns whether an end had no entry in the index. Must be called after all entries are
+    /// merged.
     fn has_unmatched(&self) -> bool {
         self.has_skipped || self.next.is_some()
     }
@@ -85,11 +88,11 @@ enum MergeEvent<const N: usize> {
     Pair(u64),
 }
 
-/// Entry whose heap row is fetched next.
+/// Index entry whose heap row has not been fetched yet.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct PendingFetch {
     entry: Tid,
-    /// Position in the list of events.
+    /// Position of the entry's event in the list of events.
     event: usize,
     /// First word of the key, which is the hash of the scope if the index has one.
     key_prefix: u64,
@@ -101,14 +104,15 @@ pub struct NodeBuilder<'a, const N: usize, const M: usize> {
     ends: PairEnds<N>,
     rows: RowLookup<'a>,
     nodes: GraphWriter<'a, N, M>,
-    /// Every fingerprint becomes a node, even without a pair.
     /// True if every fingerprint becomes a node, even without a pair.
     singletons: bool,
-    /// Fingerprint of the last entry.
+    /// Fingerprint of the last entry that was added.
     current: Option<Key<N>>,
-    /// Key of the current fingerprint in the first permutation, if it is in a pair.
+    /// Key of the current fingerprint in the first permutation. `None` if no pair contains the
+    /// fingerprint.
     paired_key: Option<Key<N>>,
-    /// Only entry so far of the current fingerprint, if the fingerprint is in no pair.
+    /// First entry of the current fingerprint, as long as it is the only one and no pair contains
+    /// the fingerprint.
     lone_entry: Option<Tid>,
     events: Vec<MergeEvent<N>>,
     pending: Vec<PendingFetch>,
@@ -181,7 +185,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
 
     /// Fetches the rows of all entries among the events, and writes the events to the graph.
     fn flush(&mut self, files: &mut TempSpace) {
-        // The first events may continue the fingerprint of the last flush.
+        // The first events may belong to the last fingerprint before the previous flush.
         let mut key = self.nodes.fingerprint;
         for (event, one) in self.events.iter().enumerate() {
             match *one {

@@ -57,8 +57,9 @@ pub struct ScopeParts {
 }
 
 impl ScopeParts {
-    /// Reads an index and determines the scope of each wanted entry. Returns `None` if the index
-    /// has no scope columns, or if more than [`MOST_PARTS`] scopes have the same hash.
+    /// Reads an index, determines the scope of each entry for which `wanted` is true, and creates
+    /// the iterator. Returns `None` if the index has no scope columns, or if more than
+    /// [`MOST_PARTS`] scopes have the same hash.
     pub fn find<const N: usize>(
         index: &Index<N>,
         relations: &LockedIndex,

@@ -161,8 +161,8 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             }
         };
         let compared = known.as_ref().filter(|_| member != representative);
-        // The snapshot saw both rows earlier in this job, so there is no result only for equal
-        // nodes.
+        // The snapshot saw both rows earlier in this job, so the result is `None` only if both
+        // nodes are the same.
         let compared = compared.and_then(|row| rows.compare(Tid::from_packed(member), row));
         let differing = compared.map_or(0, |(_, differing)| differing as u32);
         self.last = (nodes, differing);
@@ -170,8 +170,8 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Number that replaces the number of a pair in [`NodeEnds`] if the row is in a crowded bucket, or
-/// becomes a node without a pair.
+/// Pair number of the rows in [`NodeEnds`] that are not the end of a pair there: rows in a crowded
+/// bucket, and rows that become nodes without a pair.
 const NO_PAIR: u64 = u64::MAX;
 
 /// Ends of pairs of rows. The key is the packed index entry of the row, then the number of the
@@ -202,8 +202,8 @@ impl NodeEnds {
         });
     }
 
-    /// Adds an end without a pair for each row that represents itself or a run, so that each of
-    /// them becomes a node.
+    /// Adds an end without a pair for each visible row that is compared: a single row, or the row
+    /// that represents a run. Each of these rows thus becomes a node.
     fn add_all<const N: usize>(
         &mut self,
         index: &Index<N>,

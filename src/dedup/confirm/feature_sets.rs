@@ -1,5 +1,5 @@
-//! Feature sets of the texts that `confirm` compares, within a share of `maintenance_work_mem` and
-//! then in a temporary file.
+//! Storage for the feature sets of the texts that the argument `confirm` compares. Uses a share of
+//! `maintenance_work_mem`, and a temporary file beyond it.
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::spilled_lists::SpilledLists;
 use neardup_sketch::candidates::similarity_at_least;
@@ -7,8 +7,8 @@ use neardup_sketch::candidates::similarity_at_least;
 use crate::dedup::limits::share;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Feature sets of texts. Each set is a sorted list of feature hashes. It is found by its offset,
-/// or by a number that it was given.
+/// Feature sets of texts. Each set is a sorted list of feature hashes. A set is read by its offset,
+/// or by the number that the caller has given to it.
 pub struct FeatureSets {
     lists: SpilledLists<TempSpace>,
     /// Offsets of the numbered sets. The first array has the low 32 bits of each offset, and the

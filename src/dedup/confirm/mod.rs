@@ -2,8 +2,8 @@
 //! `confirm`).
 //!
 //! A fingerprint or signature only estimates the similarity of texts. The search therefore uses a
-//! wider bound than the caller's ([`candidate_bound`](neardup_sketch::candidates)), and the
-//! features of the texts of the rows it finds decide. The features are computed once for each text.
+//! wider bound than the caller's ([`candidate_bound`](neardup_sketch::candidates)), and then
+//! compares the features of the texts that it finds. The features are computed once for each text.
 mod feature_sets;
 mod features;
 
@@ -41,11 +41,11 @@ pub struct ConfirmArgument {
 }
 
 impl ConfirmArgument {
-    /// Reads the argument `confirm` at position `n`, and the arguments `radius` and `similarity`,
-    /// whose positions are given. With `confirm`, `similarity` is the minimum similarity of the
-    /// texts (0.8 by default), and `radius` is the maximum distance of candidates. Also returns the
-    /// bound of the search. A similarity in that bound is still that of the texts and must be
-    /// widened.
+    /// Returns the argument `confirm`, or `None` if it is NULL, and the bound of the search. `n` is
+    /// the position of `confirm`, and the array has the positions of `radius` and `similarity`.
+    /// With `confirm`, `similarity` is the minimum similarity of the texts (0.8 by default), and
+    /// `radius` is the maximum distance of candidates. A similarity in the returned bound is that
+    /// of the texts. The caller must widen it for the search.
     pub fn read(
         call: &Call,
         n: usize,
@@ -72,8 +72,8 @@ impl ConfirmArgument {
         (Some(argument), Some(bound))
     }
 
-    /// Checks the caller's expression and makes the condition. The features of a text get the
-    /// options of the function that made the values in the index. `function` is the extension's
+    /// Checks the caller's expression and returns the condition on texts. Features are computed
+    /// with the options of the function that made the indexed values. `function` is the extension's
     /// function being called.
     fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
         let (table, index) = (relations.table(), relations.index());
@@ -113,9 +113,9 @@ pub fn search_bound(
 }
 
 impl Confirmation {
-    /// Reads the texts of the rows of a table whose addresses `next` returns. Calls `each` with the
-    /// address of each row and the sorted hashes of the text's features, in no particular order. A
-    /// row without a text has no features. `count` is the number of rows.
+    /// Reads the text of each row whose address `next` returns. Calls `each` with the address of
+    /// the row and the sorted hashes of the text's features, in no particular order of rows. A row
+    /// without a text has no features. `count` is the number of rows.
     pub fn for_each_text(
         &self,
         relations: &LockedIndex,

@@ -9,13 +9,13 @@ use crate::dedup::limits::share;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Pairs with similar texts: compares the texts of candidates one by one, in the order of the first
-/// text.
+/// Iterator over the pairs with similar texts. Compares the texts of one candidate pair after
+/// another, in the order of the first text.
 pub struct ConfirmedPairs {
     /// Features of the texts of all candidates.
     sets: FeatureSets,
-    /// Candidates. The key is the offsets of the features of both rows, then the addresses of both
-    /// rows. The value is the number of differing bits or positions.
+    /// Candidate pairs. The key is the offsets of the features of both rows, then the addresses of
+    /// both rows. The value is the number of differing bits or positions.
     candidates: Sorted<TempSpace, 4>,
     /// Minimum Jaccard similarity of two texts.
     similarity: f64,
@@ -108,8 +108,9 @@ fn read_texts(
     texts
 }
 
-/// Finds the features of a row for each entry: the first word of the entry's key is the row's
-/// address. `joined` makes the new key from the entry's key and the offset of the features.
+/// Looks up the features of one row for each entry. The key of the entry begins with the row's
+/// address. Returns the entries with new keys, which `joined` makes from the old key and the offset
+/// of the features.
 fn with_offsets<const N: usize, const M: usize>(
     files: &mut TempSpace,
     mut entries: ExternalSort<TempSpace, N>,

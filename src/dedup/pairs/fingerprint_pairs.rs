@@ -1,4 +1,4 @@
-//! Search for all pairs of fingerprints within a radius, by one process or shared by several.
+//! Search for all pairs of fingerprints within a radius, in one process or in several.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
@@ -19,11 +19,11 @@ use neardup_pg::storage::temp::TempSpace;
 /// Search for all pairs within a radius in an index on fingerprints.
 pub struct FingerprintPairs {
     index: pg_sys::Oid,
-    /// Number of the index's file when the search began.
+    /// File number of the index when the search began. It changes if the index is rebuilt.
     file: u32,
     search: Box<dyn Search>,
-    /// True if the search may find more pairs: in the permutations, or in the current range of
-    /// them.
+    /// True if the search may find more pairs. In a search by ranges, true if the current range may
+    /// have more pairs.
     goes_on: bool,
     /// Pairs whose rows have not been looked up yet. `None` for an index with scopes, where both
     /// rows of a pair are looked up at once.
@@ -138,7 +138,8 @@ impl FingerprintPairs {
     }
 }
 
-/// Search by ranges that several processes share.
+/// Functions for a search that several processes share. Each process searches some ranges of the
+/// permutations.
 impl FingerprintPairs {
     /// Returns the estimated time of the whole search in nanoseconds, without the lookup of rows.
     pub fn cost(&self) -> f64 {
@@ -185,7 +186,7 @@ impl FingerprintPairs {
         )
     }
 
-    /// Ends the progress report, because no range is left to draw. Other processes may still be
+    /// Ends the progress report, because no range is left to take. Other processes may still be
     /// searching.
     fn finish_ranges(&mut self) {
         if self.search.ranges() > 0 {
@@ -194,7 +195,8 @@ impl FingerprintPairs {
         }
     }
 
-    /// Draws a range and begins to search it. Returns false if there is none.
+    /// Takes the number of the next range from `next` and begins to search that range. Returns
+    /// false if no range is left.
     fn begin_range(&mut self, next: NextRange) -> bool {
         let Some(number) = next() else {
             self.finish_ranges();

@@ -14,12 +14,12 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Number of pairs in the first batch. The number doubles with each batch, up to a maximum.
 const FIRST_BATCH: u64 = 1024;
-/// Number of rows of the index for each pair of the largest batch. At this ratio about ten rows of
-/// a typical page are looked up together.
+/// Number of rows in the index per pair in the largest batch. At this ratio, a batch looks up about
+/// ten rows of a typical page together.
 const ROWS_FOR_EACH: f64 = 8.0;
 /// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;
-/// Number of low bits of a word that contain a distance. The higher bits contain an address.
+/// Number of low bits for the distance in a word whose higher bits contain a row address.
 pub const DISTANCE_BITS: u32 = 16;
 
 /// Pair of visible rows and their distance.
@@ -43,10 +43,10 @@ impl FoundPair {
 
 /// Collects pairs of entries into batches and looks up their rows.
 pub struct Batches {
-    /// Pairs for the next batches. The key is the first entry, then the second entry and the
-    /// distance.
+    /// Pairs for the next batches. The key is the first index entry, then the second index entry
+    /// with the distance in the low bits.
     collected: ExternalSort<TempSpace, 2>,
-    /// Number of pairs of the next batch.
+    /// Number of collected pairs at which the next batch begins.
     size: u64,
     /// Number of pairs of the largest batch.
     most: u64,
@@ -56,10 +56,11 @@ pub struct Batches {
 
 /// State of a batch whose rows are being looked up.
 enum Batch {
-    /// First rows are looked up. Has the remaining pairs, sorted by first entry, and the pairs
-    /// whose first row is visible, which will be sorted by second entry.
+    /// The first rows of the pairs are being looked up. Has the remaining pairs, sorted by first
+    /// entry, and the pairs whose first row is visible. The latter will be sorted by second entry.
     First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
-    /// Second rows are looked up. Has the remaining pairs, sorted by second entry.
+    /// The second rows of the pairs are being looked up. Has the remaining pairs, sorted by second
+    /// entry.
     Second(Sorted<TempSpace, 2>),
 }
 
@@ -80,7 +81,7 @@ impl Batches {
         }
     }
 
-    /// Adds a pair: the addresses in two index entries, and their distance in bits.
+    /// Adds a pair of two index entries, given by their row addresses, and its distance in bits.
     pub fn push(&mut self, [a, b]: [Tid; 2], distance: u32) {
         let key = [
             a.packed(),

@@ -73,9 +73,10 @@ pub trait PairSearch {
 
 /// Search for pairs of near but different signatures, for any number of words in a key.
 trait EdgeSource {
-    /// Returns the next pair, or `None` after the last: two sides, each a row or a run of rows with
-    /// equal signatures, and the number of positions in which the signatures differ. `relations`
-    /// opens the index, which is closed between two calls.
+    /// Returns the next pair, or `None` after the last pair. A pair has two sides, each a row or a
+    /// run of rows with equal signatures. The `u32` is the number of positions in which the
+    /// signatures of the two sides differ. `relations` opens the index, which is closed between two
+    /// calls.
     fn next_edge(
         &mut self,
         equal_rows: &mut EqualRows,
@@ -89,7 +90,7 @@ struct PairSet {
     /// Pairs whose texts are similar. `None` if the caller does not pass `confirm`.
     confirmed: Option<ConfirmedPairs>,
     bound: SearchBound,
-    /// Addresses in the last returned row, which refers to them.
+    /// Row addresses of the last returned pair. The returned row points to them.
     pointers: [pg_sys::ItemPointerData; 2],
 }
 

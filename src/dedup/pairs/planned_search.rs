@@ -12,12 +12,12 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of pairs of an index entry, in each chunk of a permutation, that are reported
-/// without fetching the entry's row. Further pairs are reported only if the row is visible.
+/// Number of pairs that an index entry may have in one chunk of a permutation before its row is
+/// fetched. Further pairs are reported only if the row is visible.
 const TRUSTED: u32 = 16;
 
-/// Search by a plan, either of whole permutations or of ranges of them that several processes
-/// share.
+/// Search for pairs by a plan. Searches whole permutations, or ranges of them if several processes
+/// share the work.
 pub struct PlannedSearch<const N: usize> {
     pairs: Pairs<N>,
     /// Number of rows for which the plan was made.
@@ -181,7 +181,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 }
 
-/// Appends the pairs to `found` whose rows are visible and in one scope.
+/// Appends to `found` the pairs whose rows are visible and in the same scope.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,

@@ -22,9 +22,9 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of candidates in a batch for each row of the index, in a search by bands.
+/// Maximum number of candidates per row of the index, in a batch of a search by bands.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Number of candidates that a batch of a search by bands may always have, for small indexes.
+/// Number of candidates that a batch of a search by bands may have even if the index is small.
 const MIN_BATCH: f64 = 1e6;
 /// Maximum number of candidates in a batch of an exhaustive search.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
@@ -76,8 +76,8 @@ impl<const N: usize> SignatureEdges<N> {
         }
     }
 
-    /// Searches for a batch of candidates, and returns the candidates whose signatures are near, in
-    /// the form of `self.batch`.
+    /// Searches for a batch of candidates. Returns the candidates whose signatures are near, in the
+    /// same form as in the field `batch`.
     fn next_batch(
         &mut self,
         equal_rows: &mut EqualRows,

@@ -15,11 +15,12 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Pairs of rows that result from two sides: each row of one side with each row of the other. If
-/// both sides are the same run, all pairs of its rows.
+/// Pairs of rows from two sides, each a row or a run of rows with equal signatures. Each row of one
+/// side forms a pair with each row of the other. If both sides are the same run, any two of its
+/// rows form a pair.
 struct Product {
     sides: [Side; 2],
-    /// Number of the row in each side that the next pair consists of.
+    /// Positions of the next pair's rows within the two sides.
     next: [u32; 2],
     /// Number of positions in which the signatures of the two sides differ.
     mismatches: u32,
@@ -135,7 +136,7 @@ impl PairSearch for SignaturePairs {
             match (self.equal_rows.row(left, i), self.equal_rows.row(right, j)) {
                 (Some(a), Some(b)) => {
                     product.next = match self.is_distinct {
-                        // One pair is enough: no row has this number.
+                        // Returns only one pair of the two sides: no row has this number.
                         true => [u32::MAX; 2],
                         false => [i, j + 1],
                     };

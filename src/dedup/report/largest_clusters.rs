@@ -31,8 +31,8 @@ pub struct ClusterRow {
 }
 
 impl ClusterRow {
-    /// Reads a row of the report's query for clusters. Returns `None` if a column other than the
-    /// bytes is NULL.
+    /// Converts a row of the report's query for clusters. The last column, the text's size in
+    /// bytes, may be NULL. Returns `None` if another column is NULL.
     pub fn read(row: &[Option<Value>]) -> Option<Self> {
         let [
             Some(member),
@@ -89,7 +89,7 @@ pub struct ListedRow {
     pub row: Tid,
     /// Distance from the kept row.
     pub distance: f64,
-    /// Indexes of the report's radii at which the row would be removed.
+    /// Positions of the radii at which the row would be removed, in the report's list of radii.
     pub removed_at: Vec<usize>,
 }
 
@@ -97,8 +97,8 @@ pub struct ListedRow {
 /// with the kept row of each cluster first.
 pub struct Largest {
     limits: Limits,
-    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top, and the
-    /// last one among clusters of equal size.
+    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top. Of several
+    /// clusters with this size, it is the last one.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     /// The largest clusters so far, by number.
     kept: HashMap<u64, FoundCluster>,
@@ -113,8 +113,8 @@ struct OpenCluster {
     size: u64,
     kept: Tid,
     widest: f64,
-    /// Rows with the largest distances from the kept row so far. The nearest of them is on top, and
-    /// the last one among rows of equal distance.
+    /// Rows with the largest distances from the kept row so far. The row with the smallest of these
+    /// distances is on top. Of several rows with this distance, it is the last one.
     others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
     /// Number of rows added after the kept row.
     seen: u64,

@@ -7,7 +7,7 @@ use crate::dedup::bound::Bound;
 const MAX_RADIUS_STEPS: u32 = MAX_RADII as u32 - 1;
 /// Number of steps from similarity 1 to the similarity of the listed clusters.
 const SIMILARITY_STEPS: u32 = 4;
-/// Similarities of steps are rounded to multiples of the reciprocal of this number.
+/// Similarities of steps are rounded to multiples of 1 divided by this number.
 const SIMILARITY_SCALE: f64 = 1000.0;
 
 /// Returns the radius that a page shows for a bound: a number of bits, or 1 minus the similarity. A
@@ -19,8 +19,8 @@ pub fn shown_radius(bound: Bound) -> f64 {
     }
 }
 
-/// Returns the bounds of a page in ascending order of radius, and the index of `chosen`, which is
-/// the bound of the listed clusters. `others` are the caller's other bounds. Without them, the
+/// Returns the bounds of a page in ascending order of radius, and the position of `chosen`, which
+/// is the bound of the listed clusters. `others` are the caller's other bounds. Without them, the
 /// other bounds are steps up to `chosen`.
 pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
     let mut levels = others.unwrap_or_else(|| steps(chosen));
@@ -50,7 +50,8 @@ fn steps(chosen: Bound) -> Vec<Bound> {
     }
 }
 
-/// Returns the widest bound of a page's histogram, if `chosen` is the bound of the listed clusters.
+/// Returns the widest bound of a page's histogram. `chosen` is the bound of the clusters that the
+/// page lists.
 pub fn widest(chosen: Bound, measure: Measure) -> Bound {
     /// The histogram of signatures always reaches down to this similarity, or lower.
     const LEAST_SIMILARITY: f64 = 0.5;

@@ -1,7 +1,8 @@
 //! `neardup_report`: an HTML page about the near-duplicates in a table.
 //!
-//! The report queries the functions for clusters and for the histogram, and reads names and texts
-//! from the table. The queries run with the rights of the caller and see the same snapshot.
+//! The report calls `neardup_clusters` and `neardup_distance_histogram` in queries, and reads names
+//! and texts from the table. The queries run with the rights of the caller and see the same
+//! snapshot.
 mod countable;
 mod largest_clusters;
 mod levels;
@@ -99,7 +100,7 @@ fn gather(
 }
 
 /// Finds the clusters for each bound in `levels`. Returns the totals for each bound, and the
-/// largest clusters for the bound at the index `chosen`.
+/// largest clusters for the bound at position `chosen`.
 fn find_clusters(
     queries: &Queries,
     levels: &[Bound],
@@ -123,8 +124,9 @@ fn find_clusters(
     (totals, found)
 }
 
-/// Finds the clusters for another bound, which is at the index `number` of all bounds. Adds them to
-/// `totals`, and records in `found` which of the listed rows would be removed with this bound.
+/// Finds the clusters for the bound `level`, which is at position `number` of all bounds. Adds the
+/// clusters to `totals`, and records in `found` which of the listed rows would be removed with this
+/// bound.
 fn mark(
     queries: &Queries,
     level: Bound,

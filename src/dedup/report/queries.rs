@@ -163,8 +163,8 @@ impl<'a> Queries<'a> {
     }
 
     /// Returns the bars of the histogram: the number of pairs at each distance, from 0. Counts the
-    /// nearest pairs as far as that takes about a second, and estimates the other numbers by a
-    /// sample.
+    /// pairs up to a distance at which counting takes about a second. Estimates the other numbers
+    /// by a sample.
     pub fn histogram(&self) -> Vec<Bar> {
         let (subject, sample) = (self.subject, self.arguments.sample);
         let mut bars = self.bars(widest(subject.bound, subject.measure), Some(sample));
@@ -319,8 +319,8 @@ const TEXTS_FRONT: &[u8] = b"SELECT pg_catalog.\"left\"(w.key, $3),
         pg_catalog.sum(LEAST(pg_catalog.octet_length(r.body), 4 OPERATOR(pg_catalog.*) $1))
             OVER (ORDER BY s.ordinal) AS used";
 
-/// Reads the text in a row of the query for texts. The columns are the beginning of the text, its
-/// size in bytes, its digest, and whether the text has more characters.
+/// Converts the text in a row of the query for texts. The columns are the beginning of the text,
+/// its size in bytes, its digest, and whether the text has more characters.
 fn text_of(row: &[Option<Value>]) -> Text {
     match row {
         [Some(beginning), Some(bytes), Some(digest), Some(is_cut)] => Text::Some {

@@ -30,7 +30,8 @@ const CHARACTERS: usize = 13;
 const SAMPLE: usize = 14;
 const EXHAUSTIVE: usize = 15;
 
-/// Maximum of the argument `clusters`, and of `members`, the number of rows listed of each cluster.
+/// Maximum of the argument `clusters`. Also the maximum of the argument `members`, which is the
+/// number of rows that the page lists of each cluster.
 const MAX_CLUSTERS: i32 = 1000;
 /// Maximum number of rows that a page lists: `clusters` times `members`.
 const MOST_ROWS: u64 = 10_000;
@@ -55,10 +56,9 @@ pub struct Arguments<'a> {
     pub filter: Option<Condition>,
     /// Argument `filter` as the caller passed it.
     pub filter_text: Parameter<'a>,
-    /// Texts of the arguments `keep` and `filter` in the server encoding, with the arguments'
-    /// names.
+    /// Names of the arguments `keep` and `filter`, each with its text in the server encoding.
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
-    /// Column of the index, if the caller names a table.
+    /// Argument `column_name`: the indexed column, which selects an index of the table.
     pub column: Option<CString>,
     /// Bounds in the argument `radii` or `similarities`, among which the reader of the page can
     /// choose.
@@ -126,7 +126,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Raises errors in the caller's filter before the search.
+    /// Raises an error if the caller's filter is invalid for the table, so that the search does not
+    /// begin.
     pub fn check(&self, table: Rel) {
         if let Some(filter) = &self.filter {
             filter.check(table);
@@ -134,7 +135,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Reads the argument `radii` or `similarities`. Returns `None` if both are NULL.
+/// Returns the bounds in the argument `radii` or `similarities`, or `None` if both are NULL.
 fn others(call: &Call) -> Option<Vec<Bound>> {
     let [has_radii, has_similarities] = [RADII, SIMILARITIES].map(|n| !call.is_null(n));
     if has_radii && has_similarities {

@@ -34,8 +34,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Takes the values from the caller's arguments. Derives missing values from the index and its
-    /// table.
+    /// Creates the subject from the caller's arguments. Derives missing values from the index and
+    /// its table.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, arguments: &Arguments) -> Self {
         let (table, index) = (relations.table(), relations.index());
         let measure = measure(function, table, index);

@@ -10,8 +10,7 @@ use crate::dedup::progress::Progress;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of low bits of a word that contain a number of mismatches. The higher bits contain a
-/// row's address.
+/// Number of low bits for the mismatches in a word whose higher bits contain a row address.
 const MISMATCH_BITS: u32 = 16;
 
 /// Two rows whose signatures may be near each other, with the results of the index search.
@@ -73,8 +72,8 @@ impl<'a> Candidates<'a> {
     }
 
     /// Compares the rows of the candidates in the table, and passes the near pairs to `give`, in
-    /// the order of their entries. With `other_batches`, other batches may have found the same pair
-    /// in other bands. Only the batch with the first of these bands reports the pair.
+    /// the order of their entries. `other_batches` is set if other batches may have found the same
+    /// pair in other bands. Then only the batch with the first of these bands reports the pair.
     pub fn verify(
         self,
         rows: &mut SignatureRows,

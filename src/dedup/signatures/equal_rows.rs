@@ -85,8 +85,8 @@ impl EqualRows {
         let mut maybe_equal = MaybeEqualRows::new();
         let tree = index.tree();
         let mut scan = KeyOrderScan::new(index.block_layout.clone());
-        // Only rows with equal keys can have equal signatures. Current key, and its first entry as
-        // long as no other entry has the key.
+        // Current key, and its first entry as long as no other entry has the key. Only rows with
+        // equal keys can have equal signatures.
         let mut current: Option<(Key<N>, Option<Tid>)> = None;
         let mut entries = Vec::new();
         loop {
@@ -120,8 +120,8 @@ impl EqualRows {
             && !self.followers.contains(&mut self.files, entry)
     }
 
-    /// Returns the address of row `number`, from 0, of a side, which is one row or a run of rows
-    /// with equal signatures. `None` after the last row.
+    /// Returns the address of a row of a side. `number` is the position of the row within the side,
+    /// from 0. Returns `None` after the last row.
     pub fn row(&mut self, side: Side, number: u32) -> Option<Tid> {
         match side {
             Side::Row(row) => (number == 0).then_some(row),
@@ -156,12 +156,12 @@ pub struct RunsInOrder {
 }
 
 impl RunsInOrder {
-    /// Returns the lowest index entry of the next run, packed, without moving on.
+    /// Returns the lowest index entry of the next run, packed, without advancing.
     pub fn peek(&self) -> Option<u64> {
         self.next.map(|run| run.key[0])
     }
 
-    /// Returns the next run and moves on: its lowest index entry, packed, and its rows.
+    /// Returns the next run and advances: its lowest index entry, packed, and its rows.
     pub fn next(&mut self) -> Option<(u64, Side)> {
         let run = self.next?;
         self.next = self.sorted.next(&mut self.files);

@@ -27,12 +27,12 @@ pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
     index.metric.bands().map_or(1, |bands| bands.hashes())
 }
 
-/// Maximum number of pairs in one bucket of a row that is not crowded there. A bucket is the rows
+/// Number of pairs in one bucket above which a row is crowded there. A bucket is the set of rows
 /// whose leading key bits (scope and band) are equal.
 pub const MAX_BUCKET_PAIRS: u32 = 8;
 
-/// Rows that are crowded in a bucket, which have too many pairs there to list. Any two of them in
-/// one bucket may be near each other.
+/// Rows that are crowded in a bucket: they have too many pairs there to list. Any two crowded rows
+/// of one bucket may be near each other.
 pub struct CrowdedRows {
     pub files: TempSpace,
     /// List of crowded rows. The key is the index entry, the number of the bucket, and two words

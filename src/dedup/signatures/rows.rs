@@ -30,7 +30,7 @@ pub struct SignatureRow {
 
 impl SignatureRow {
     /// Returns the number of positions in which the signatures of two rows differ. Returns `None`
-    /// if the scopes differ, or if the signatures were made in different ways.
+    /// if the scopes differ, or if the signatures differ in scheme, seed or length.
     fn mismatches(&self, other: &SignatureRow) -> Option<usize> {
         let of = |row: &SignatureRow| (row.scope, row.made, row.values.len());
         (of(self) == of(other)).then(|| {
@@ -47,8 +47,8 @@ impl SignatureRow {
     }
 }
 
-/// Lookup of rows by the entries of a signature index. Rows are comparable only if they are found
-/// close together, see [`SignatureRows::find`].
+/// Lookup of rows by the entries of a signature index. Two rows are comparable only if all rows
+/// found in between have the same scope hash ([`SignatureRows::find`]).
 pub struct SignatureRows<'a> {
     rows: HeapFetch<'a>,
     columns: IndexColumns<'a>,
@@ -165,7 +165,7 @@ impl<'a> ComparedRows<'a> {
 
 impl ComparedRows<'_> {
     /// Returns the number of positions in which the signatures of two rows differ. Returns `None`
-    /// if their scopes differ, or if their signatures were made in different ways.
+    /// if the scopes differ, or if the signatures differ in scheme, seed or length.
     pub fn differing(
         &self,
         (a, a_scope): &ComparedRow,

@@ -38,7 +38,7 @@ impl PreparedAction {
         }
     }
 
-    /// Returns the columns and statements of `action=mark`, or `None` for another action.
+    /// Returns the columns and statements for marks, or `None` unless the action is `mark`.
     pub fn marks(&self) -> Option<&Marks> {
         match self {
             PreparedAction::Mark(marks) => Some(marks),

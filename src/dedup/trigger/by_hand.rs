@@ -88,7 +88,8 @@ impl ByHand {
     }
 }
 
-/// Applies the mark that a statement sets to a row that meets the condition.
+/// Applies the mark that a statement gives to a row. The row meets the condition of
+/// `manual=<condition>`.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);

@@ -246,7 +246,8 @@ struct Suitable<'a> {
 }
 
 impl<'a> Suitable<'a> {
-    /// Returns `None` if the trigger cannot look up near rows in the index.
+    /// Describes an index for a trigger's lookups of near rows. Returns `None` if the trigger
+    /// cannot use the index.
     fn new(
         table: Rel,
         index: Rel<'a>,
@@ -273,9 +274,9 @@ impl<'a> Suitable<'a> {
         })
     }
 
-    /// Orders indexes by suitability for the trigger's lookups: partial indexes first, then by
-    /// search cost, then by name. Names are used because REINDEX CONCURRENTLY changes OIDs and
-    /// keeps names.
+    /// Compares two indexes by their suitability for the trigger's lookups: partial indexes first,
+    /// then by search cost, then by name. Names are used because REINDEX CONCURRENTLY changes OIDs
+    /// and keeps names.
     fn compare(&self, other: &Self) -> Ordering {
         let partial_first = |it: &Self| !it.index.is_partial();
         let cost = |it: &Self| search_cost(it.index, it.limit);

@@ -20,7 +20,7 @@ impl ComparedValue {
     }
 
     /// Returns the distance of two fingerprints or signatures in bits or mismatches. Returns `None`
-    /// if their scopes differ, or if the signatures were made in different ways.
+    /// if the scopes differ, or if the signatures differ in scheme, seed or length.
     pub fn distance(&self, other: &Self, columns: &Columns) -> Option<u32> {
         let mut scopes = (columns.scope.iter()).zip(self.scope.iter().zip(&other.scope));
         let same_scope = scopes.all(|(column, (a, b))| column.equal(a.get(), b.get()));

@@ -1,5 +1,6 @@
-//! Cache of the originals that copies (marked rows) joined or became after their own original was
-//! deleted or changed.
+//! Cache of originals for marked rows (copies) whose own original was deleted or changed. Such a
+//! copy is compared again: it joins another original or becomes an original itself. The cache
+//! contains these originals.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
@@ -76,8 +77,8 @@ pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
 }
 
 /// Returns the nearest stored original that is a near-duplicate of the row of a query and is still
-/// an original. Removes stored originals that are near by their stored values, but are not near any
-/// more or not originals any more.
+/// an original. Removes a stored original that is near by its stored values, but whose row is no
+/// longer near or no longer an original.
 pub fn find(
     cache_key: CacheKey,
     table: Rel,

@@ -17,7 +17,8 @@ use neardup_pg::spi;
 /// Name of the optional column of a log table for the skipped row's fingerprint or signature.
 const FINGERPRINT: &core::ffi::CStr = c"fingerprint";
 
-/// Statement that writes a skipped row to the log table, and the row's columns that it needs.
+/// Statement that writes a skipped row to the log table, and the generated columns that the log
+/// needs.
 pub struct LogTable {
     insert: CString,
     /// True if the log table has a column for the row's fingerprint or signature.

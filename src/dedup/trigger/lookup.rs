@@ -33,9 +33,9 @@ pub struct Query<'a> {
 }
 
 impl Query<'_> {
-    /// Compares the text of the new row with the text of a near row, if texts decide. Returns
-    /// `None` if the two are not near-duplicates. Otherwise returns the similarity of the texts, or
-    /// `Some(None)` if texts do not decide.
+    /// Compares the text of the new row with the text of a near row, if the trigger has the option
+    /// `confirm`. Returns `None` if the two are not near-duplicates. Otherwise returns the
+    /// similarity of the texts, or `Some(None)` without the option.
     pub fn confirm(&self, row: &Slot) -> Option<Option<f64>> {
         match &self.text {
             None => Some(None),
@@ -82,8 +82,8 @@ impl NearRow {
 
 /// Result of one lookup of near rows in the index.
 enum LookupResult {
-    /// No near-duplicate. The list has the near rows that have a unique key of the new row, which
-    /// ON CONFLICT or a unique violation handles.
+    /// No near-duplicate. The list has the near rows that have equal values in a unique key with
+    /// the new row. ON CONFLICT or a unique violation handles these rows.
     Nothing(Vec<SeenRow>),
     Found(NearRow),
     /// A near row that a running transaction writes or deletes. Has that transaction, and the token
@@ -141,9 +141,9 @@ pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue,
     }
 }
 
-/// Locks the existing rows `same`, which have a unique key of the new row. They keep the key until
-/// the new row is written or the server finds the conflict. The error is a row that another session
-/// has locked, or `None` if a row has changed since the lookup.
+/// Locks the existing rows `same`, which have equal values in a unique key with the new row. A
+/// locked row keeps these values until the new row is written or the server finds the conflict. The
+/// error is a row that another session has locked, or `None` if a row has changed since the lookup.
 fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
     for row in same {
         match row.lock(table, Mode::NoKeyUpdate, false) {

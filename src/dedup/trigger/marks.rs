@@ -41,7 +41,7 @@ pub const LONGEST_CHAIN: usize = 16;
 pub enum NoOriginal {
     /// The mark leads to the row that would get the mark.
     Itself,
-    /// No row has this key, which the mark, or a mark that it leads to, names.
+    /// No row has this key. It is the mark, or a mark that the mark leads to.
     Missing(OwnedValue),
     /// The marks that follow form a circle.
     Circle,
@@ -194,8 +194,9 @@ impl Marks {
     }
 
     /// Gives a new version of a row the mark of the old version, unless that mark does not name an
-    /// original any more. Returns whether it has done so. The original needs no lock: a session
-    /// that changes the original finds this row by the stored mark, and waits for this row.
+    /// original any more. Returns true if the new version gets the mark. The original needs no
+    /// lock: a session that changes the original finds this row by the stored mark, and waits for
+    /// this row.
     pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
         let before = old.get(self.mark);
         if before.is_some_and(|before| !self.names_original(table, before)) {
@@ -301,8 +302,9 @@ impl Marks {
         Err(NoOriginal::Circle)
     }
 
-    /// Sets the mark of a row to the key of an original, to which the mark `wanted` of a statement
-    /// leads. `own` is the row's key, and `visible` returns whether the writer may know a key.
+    /// Follows the mark `wanted`, which a statement sets, to an original. Marks the row with the
+    /// key of that original. `own` is the row's key, and `visible` returns whether the writer may
+    /// know a key.
     pub fn set(
         &self,
         table: Rel,

@@ -173,7 +173,7 @@ impl State {
     }
 
     /// First phase: computes the fingerprint and the generated columns that the trigger needs, and
-    /// evaluates the condition on marks.
+    /// evaluates the condition of `manual=<condition>`.
     fn compute<'a, 'o>(
         &self,
         table: Rel<'a>,

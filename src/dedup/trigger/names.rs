@@ -13,7 +13,8 @@ pub fn is_quoted(argument: &[u8]) -> bool {
     argument.trim_ascii().starts_with(b"\"")
 }
 
-/// Reads an argument that consists of one column name. The error is a sentence with the reason.
+/// Returns the column name of an argument that consists of one name. The error is a sentence with
+/// the reason.
 pub fn single(text: &[u8]) -> Result<CString, String> {
     if !is_quoted(text) {
         return not_empty(text.trim_ascii());
@@ -28,8 +29,8 @@ pub fn single(text: &[u8]) -> Result<CString, String> {
     }
 }
 
-/// Reads an argument that consists of column names separated by commas. The error is a sentence
-/// with the reason.
+/// Returns the column names of an argument that lists them, separated by commas. The error is a
+/// sentence with the reason.
 pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     let mut names = Vec::new();
     let mut rest = text.trim_ascii();
@@ -57,7 +58,7 @@ pub fn list(text: &[u8]) -> Result<Vec<CString>, String> {
     }
 }
 
-/// Formats a column name as an argument that [`single`] reads. Adds quotes if necessary.
+/// Returns a column name in the form that [`single`] reads, with quotes if necessary.
 pub fn argument(name: &CStr) -> Vec<u8> {
     let name = name.to_bytes();
     let is_plain = name.trim_ascii() == name && !name.iter().any(|byte| b",=\"".contains(byte));
@@ -103,7 +104,7 @@ pub fn shown(name: &CStr) -> String {
     String::from_utf8_lossy(&catalog::quoted(name)).into_owned()
 }
 
-/// Copies a part of a C string to a C string.
+/// Creates a C string from bytes that are part of another C string, so that none of them is 0.
 pub fn cstring(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("a part of a C string has no byte 0")
 }

@@ -38,8 +38,9 @@ impl State {
     }
 }
 
-/// Handles a row that was updated (`updated`) or deleted. If it was an original and has changed,
-/// compares its duplicates again.
+/// Handles a row that an UPDATE has changed (`updated` is true) or a DELETE has removed. If the row
+/// was an original, compares its duplicates again, unless the UPDATE keeps the values that make
+/// their marks true.
 pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (table, old) = (call.table(), call.row());
     let new = updated.then(|| call.new_version());

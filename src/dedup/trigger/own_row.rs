@@ -41,12 +41,12 @@ impl Keys {
 pub enum OwnRow<'a> {
     /// The row at this address: the version that the UPDATE replaces.
     Version(Tid),
-    /// Every row that has a unique key of this new row. ON CONFLICT or a unique violation handles
-    /// such a row.
+    /// Every row that has equal values in a unique key with this new row. ON CONFLICT or a unique
+    /// violation handles such a row.
     Key(NewKey<'a>),
 }
 
-/// Unique keys of a new row.
+/// Values of a new row in the unique keys of its table.
 pub struct NewKey<'a> {
     table: Rel<'a>,
     row: &'a NewRow<'a>,
@@ -87,8 +87,8 @@ impl OwnRow<'_> {
         matches!(self, OwnRow::Version(tid) if *tid == tid_of(existing.address()))
     }
 
-    /// Returns whether an existing row has a unique key of the row to insert. Returns false for an
-    /// UPDATE.
+    /// Returns whether an existing row and the row to insert have equal values in a unique key.
+    /// Returns false for an UPDATE.
     pub fn has_key_of(&self, existing: &Slot) -> bool {
         matches!(self, OwnRow::Key(key) if key.is_key_of(existing))
     }

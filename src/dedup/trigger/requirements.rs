@@ -192,8 +192,8 @@ fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> 
         && Arguments::read(other).is_ok_and(|other| other.compares_alike(arguments))
 }
 
-/// Returns whether a table has an AFTER trigger for the same marks as the BEFORE trigger `before`,
-/// which fires for each UPDATE and DELETE in the sessions in which `before` fires.
+/// Returns whether a table has an AFTER trigger for the same marks as the BEFORE trigger `before`.
+/// The AFTER trigger must fire for each UPDATE and DELETE, in all sessions in which `before` fires.
 fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_UPDATE | pg_sys::TRIGGER_TYPE_DELETE;
@@ -209,9 +209,9 @@ fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> boo
     })
 }
 
-/// Returns a statement that creates a trigger with the arguments of an existing trigger, on the
-/// table that the existing trigger was created for. `command` is its beginning, and `events` its
-/// timing and events.
+/// Returns a CREATE TRIGGER statement with the arguments of an existing trigger, on the table that
+/// the existing trigger was created for. `command` is the beginning of the statement, and `events`
+/// has the timing and events of the new trigger.
 fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[u8]) -> String {
     let literals: Vec<Vec<u8>> = (trigger.arguments.iter())
         .map(|text| catalog::literal(text))

@@ -80,7 +80,8 @@ fn options(arguments: &Arguments) -> TextCall {
     let mut options: TextCall = (arguments.parameters.iter())
         .map(|(name, value)| (name.clone(), constant(value.clone())))
         .collect();
-    // The other functions have the same default as the function of feature hashes.
+    // Only simhash has another default of `shingle` than the function of feature hashes, so its
+    // default is passed explicitly.
     let function = arguments.function.as_deref().unwrap_or_default();
     if function.to_bytes().starts_with(b"simhash")
         && !options

@@ -127,7 +127,7 @@ pub const OPTIONS: [&str; 12] = [
     "confirm",
 ];
 
-/// Arguments of a trigger, sorted into column names and options.
+/// Arguments of a trigger, divided into column names and options.
 struct Sorted {
     /// Names of the fingerprint column and, if there is one, of the text column.
     columns: Vec<CString>,
@@ -210,7 +210,7 @@ impl Sorted {
     }
 
     /// Returns the column names in an option of the trigger. Returns no names without the option.
-    /// `example` is a value for an error.
+    /// `example` is a valid value, which an error message shows.
     fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
         let list = self.get(name).map(|value| names::list(value.to_bytes()));
         let list = list.transpose().map_err(|why| {
@@ -362,8 +362,8 @@ impl Arguments {
             && text(self) == text(other)
     }
 
-    /// Raises an error for a trigger that marks rows and states no bound. `bounds` are the bounds
-    /// of the indexes that it could use, for the message.
+    /// Raises an error if the trigger marks rows and states no bound. `bounds` are the bounds of
+    /// the indexes that the trigger could use. The error lists them.
     pub fn require_bound_of_marks(&self, bounds: &IndexBounds) {
         if !matches!(
             (&self.near, &self.action),

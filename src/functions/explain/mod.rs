@@ -43,12 +43,13 @@ impl NamedOption for Explained {
 
 /// Position of the argument `weight` of `neardup_explain`.
 const WEIGHT: usize = 4;
-/// Positions of the arguments `shingle` and `weight`. If one is NULL, the default of the explained
-/// function is used.
+/// Positions of the arguments `shingle` and `weight`. If one of them is NULL, it gets the default
+/// value of the explained function.
 const OPTIONAL: [usize; 2] = [3, WEIGHT];
 
-/// `neardup_explain(a, b, options, top, function)`: comparison of two texts as jsonb. NULL if an
-/// argument other than `shingle` and `weight` is NULL.
+/// `neardup_explain(a, b, options, top, function)`: compares the features of the texts `a` and `b`,
+/// and returns the result as jsonb. Among the options, `shingle` and `weight` may be NULL. If any
+/// other argument is NULL, the result is NULL.
 fn explain(call: &mut Call) -> Datum {
     if (0..call.arg_count()).any(|n| call.is_null(n) && !OPTIONAL.contains(&n)) {
         return call.return_null();
@@ -101,8 +102,8 @@ impl Explained {
         }
     }
 
-    /// Returns the fingerprint function whose differing bits are counted for each change, or `None`
-    /// for signatures.
+    /// Returns the fingerprint function for which the report counts the differing bits that each
+    /// change of the text causes; `None` for signatures.
     fn bits(self) -> Option<BitsOf> {
         match self {
             Self::Simhash => Some(BitsOf::Simhash64),
@@ -142,14 +143,15 @@ impl Explained {
 }
 
 impl Compared {
-    /// Compares two fingerprints of `bits` bits. `minima` is true for minhash fingerprints, whose
-    /// distance estimates a similarity, and false for simhashes.
+    /// Returns the comparison of two fingerprints of `bits` bits. `minima` is true for minhash
+    /// fingerprints, whose distance estimates a similarity, and false for simhashes.
     fn fingerprints(each: [Option<u128>; 2], bits: u32, minima: bool) -> Self {
         let distance = match each {
             [Some(a), Some(b)] => Some((a ^ b).count_ones()),
             _ => None,
         };
-        // If the minimum behind a bit differs, the bit differs with probability one half.
+        // If the minimum from which a bit is computed differs, the bit differs with probability one
+        // half.
         let estimate = |distance: u32| 1.0 - 2.0 * f64::from(distance) / f64::from(bits);
         let digits = bits as usize / 4;
         Self {
@@ -163,7 +165,7 @@ impl Compared {
         }
     }
 
-    /// Compares two signatures. If one is `None`, there is no distance.
+    /// Returns the comparison of two signatures. If one is `None`, there is no distance.
     fn signatures(each: [Option<Vec<u32>>; 2]) -> Self {
         let similarity = match &each {
             [Some(a), Some(b)] => Some(matches(a, b) as f64 / a.len() as f64),

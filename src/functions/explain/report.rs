@@ -20,7 +20,7 @@ pub struct Compared {
     /// are not shown.
     pub fingerprints: [Option<String>; 2],
     /// Number of differing bits of the fingerprints, or share of differing values of the
-    /// signatures. `None` if a text has neither.
+    /// signatures. `None` if a text has no features.
     pub distance: Option<Number>,
     /// Jaccard similarity that the distance estimates, if it estimates one.
     pub estimate: Option<f64>,
@@ -73,7 +73,8 @@ struct TextSummary {
     features: usize,
 }
 
-/// Number of features that both texts have, or that only one has, and the heaviest of them.
+/// List of features in the report: the features that both texts have, or the features that only one
+/// text has. It has their number, and the features with the largest weights.
 #[derive(Serialize)]
 struct List<T> {
     features: usize,
@@ -87,7 +88,8 @@ struct Changes<'a> {
     largest: Vec<Change<'a>>,
 }
 
-/// Differing passages of both texts at one position. A passage is null if its text has none there.
+/// Differing passages of both texts at one position. A passage is null if the text has no differing
+/// passage at this position.
 #[derive(Serialize)]
 struct Change<'a> {
     a: Option<ShownPassage<'a>>,

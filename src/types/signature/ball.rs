@@ -3,7 +3,7 @@
 //!
 //! This module converts a bound of a distance or a similarity to a number of differing positions
 //! (mismatches). It uses the arithmetic of `<%>` and `minhash_similarity`, so `a <%> b <= r` and `a
-//! <@ ball(b, r)` are equal for every `r`.
+//! <@ minhash_ball(b, r)` are equal for every `r`.
 use neardup_blocktree::metric::near_duplicate_mismatches;
 use pgrx::pg_sys;
 
@@ -35,7 +35,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Returns the kind of bound with this number, or `None` if there is none.
+    /// Returns the kind of bound with the number `code`, or `None` if there is none.
     pub fn from_code(code: i32) -> Option<Self> {
         [
             Bound::Distance,
@@ -175,7 +175,8 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Receive function of `minhash_ball`: mismatches and flag as int4, then the message of the centre.
+/// Receive function of `minhash_ball`. The message has the mismatches and the flag `approximate`,
+/// each as int4, and then the message of the centre.
 fn receive(call: &mut Call) -> pg_sys::Datum {
     let number = |call: &Call| {
         let bytes = call.message(4);
@@ -207,7 +208,8 @@ fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
     SignatureBall::from_body(call.aligned_bytes(n))
 }
 
-/// Returns the ball of the signatures within a bound of `center`.
+/// Returns the ball of the signatures that are within a bound of `center`. `kind` is the kind of
+/// the bound, such as "similarity at least".
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     SignatureBall {
         center,
@@ -217,7 +219,7 @@ fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `ball(center, distance)`: ball of all signatures within a distance, 0 to 1, of the centre.
+/// `minhash_ball(center, radius)`: ball of all signatures within a distance, 0 to 1, of the centre.
 fn construct(call: &mut Call) -> pg_sys::Datum {
     ball(
         Signature::argument(call, 0),
@@ -226,7 +228,8 @@ fn construct(call: &mut Call) -> pg_sys::Datum {
     )
 }
 
-/// Returns the kind of bound that argument `n` numbers. Raises an error if there is none.
+/// Returns the kind of bound whose number is in argument `n`. Raises an error if no kind has this
+/// number.
 fn bound_argument(call: &Call, n: usize) -> Bound {
     let code = call.int4(n);
     Bound::from_code(code).unwrap_or_else(|| {

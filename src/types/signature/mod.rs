@@ -2,7 +2,8 @@
 //!
 //! A value includes its scheme and its seed. Signatures with different schemes, seeds or lengths
 //! cannot be compared. Estimates from two such signatures, and conditions on them, are NULL, with
-//! or without an index. They do not raise an error, so the operators are leakproof.
+//! or without an index. The operator `~=` returns false instead. None of these operators raises an
+//! error, so they are leakproof.
 //!
 //! Stored as a varlena, aligned to 4 bytes:
 //!
@@ -50,8 +51,8 @@ impl<'a> Signature<'a> {
         Self::from_body(call.aligned_bytes(n))
     }
 
-    /// Changes the values of the signature in argument 0 by `edit`: in place if it is the state of
-    /// an aggregate, otherwise in a copy. Returns the changed signature.
+    /// Changes the values of the signature in argument 0 by `edit`, and returns the changed
+    /// signature. Works in place if the call comes from an aggregate, and otherwise in a copy.
     pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
         call.edit_state(0, |body| {
             let positions = Signature::from_body(body).values.len();
@@ -62,8 +63,8 @@ impl<'a> Signature<'a> {
     }
 
     /// Reads a signature from its stored form without the varlena header, aligned to four bytes.
-    /// The bytes of a ball after the ball's own fields have this form too. Raises an error if the
-    /// bytes are not such a signature.
+    /// The centre of a stored ball has the same form. Raises an error if the bytes are not such a
+    /// signature.
     pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
@@ -85,9 +86,9 @@ impl<'a> Signature<'a> {
         HEAD + 4 * positions
     }
 
-    /// Reads the first `positions` values of a stored signature of which only these were fetched.
-    /// `body` ends after them. Returns `None` if the bytes are not a signature, or not aligned to
-    /// four bytes.
+    /// Reads the beginning of a stored signature: its header and its first `positions` values.
+    /// `body` ends after these values, because the rest was not fetched. Returns `None` if the
+    /// bytes are not a signature, or not aligned to four bytes.
     pub fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
         let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
@@ -184,7 +185,7 @@ pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }
 
-/// Raises the error that two signatures cannot be united.
+/// Raises the error that two signatures of different kinds cannot be united.
 #[cold]
 fn refuse(a: &Signature, b: &Signature) -> ! {
     UserError::new(

@@ -54,7 +54,7 @@ fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T
     (number.to_string() == text).then_some(number)
 }
 
-/// Returns true if the scheme has this seed.
+/// Returns true if signatures of the scheme can have this seed.
 fn is_valid_seed(scheme: Scheme, seed: u64) -> bool {
     scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
 }

@@ -23,8 +23,8 @@ pub fn check(sources: &[Source]) -> Vec<Violation> {
     found.collect()
 }
 
-/// Returns the line and the message for the first SQL example of a document that no test in
-/// `runners` runs.
+/// Returns the line of a document's first SQL example, and a message, if no test file in `runners`
+/// names the document. Returns `None` if one does, or if the document has no SQL example.
 fn not_named(source: &Source, runners: &[&Source]) -> Option<(usize, String)> {
     let example = source.text.find("\n```sql\n")?;
     let named = (runners.iter()).any(|runner| runner.text.contains(&source.path));

@@ -110,7 +110,7 @@ fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Opt
     }
 }
 
-/// Declarations of a file that imports depend on.
+/// Declarations and paths in a file by which the imports of a crate's modules are found.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct File {
     /// Names of the modules that the file declares without a body, so that they have files.
@@ -167,7 +167,8 @@ struct Reader<'a> {
     at: usize,
     /// Number of open braces before the next token.
     depth: usize,
-    /// For each inline module around the next token: the number of open braces within its body.
+    /// For each inline module around the next token, the number of open braces within the module's
+    /// body.
     inline: Vec<usize>,
     file: File,
 }

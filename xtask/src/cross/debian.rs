@@ -28,9 +28,10 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Fetches the package lists of `suites` into `root`, for the processor `architectures[0]` and
-    /// the others. If several suites have a package, the last suite is preferred. apt treats the
-    /// packages in `assumed` as installed, so it does not download them.
+    /// Fetches the package lists of `suites` into `root`, for the processors `architectures`. The
+    /// first of them is the processor of packages that are named without one. If several suites
+    /// have a package, the last suite is preferred. apt treats the packages in `assumed` as
+    /// installed, so it does not download them.
     ///
     /// # Errors
     /// If apt-get cannot fetch the lists, or they are too old.

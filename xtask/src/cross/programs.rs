@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Public keys that verify Debian's package lists.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Programs that run and link programs for a machine.
+/// Programs with which this system runs and links programs for another machine.
 pub struct Programs {
     /// QEMU, which runs programs for the machine.
     pub qemu: PathBuf,

@@ -88,8 +88,8 @@ fn bindir(root: &Path) -> Result<PathBuf> {
     Ok(version.with_context(context)??.path().join("bin"))
 }
 
-/// Moves the programs of the folder `bindir` in `tree` to another folder, and puts scripts in their
-/// places, which run the programs by QEMU. `tree` will be renamed to `root` later.
+/// Moves the programs of the folder `bindir`, which is in `tree`, to another folder. Replaces each
+/// by a script that runs the program by QEMU. `tree` will be renamed to `root` later.
 fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Result<()> {
     let Machine { debian, .. } = toolchain.machine;
     let programs = bindir.with_file_name(format!("bin-{debian}"));

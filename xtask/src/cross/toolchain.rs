@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian suites to take the compiler from, in the order in which they are tried, and the accepted
-/// age of their package lists. The last suite of each line is preferred.
+/// Sources of Debian's compiler, in the order in which they are tried. Each source has Debian
+/// suites, of which the last is preferred, and the accepted age of their package lists.
 ///
 /// Debian builds packages for some processors earlier than for others, and mirrors lag. So the
 /// versions of compiler and library may differ in a suite, and a list may not match the suite's

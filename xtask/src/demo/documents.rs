@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
-/// Maximum bytes of a document's file. Larger files are skipped, because a document is read into
-/// memory.
+/// Maximum size of a document's file in bytes. Larger files are skipped, because a document is read
+/// into memory.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Maximum number of skipped documents whose reasons are reported.
 const MAX_REASONS: usize = 8;

@@ -10,14 +10,16 @@ use std::path::Path;
 const META: &str = "META.json";
 const PYTHON: &str = "python/pyproject.toml";
 const CONTROL: &str = "neardup.control";
-/// Start of the line of `META.json` with the address, and of the line before which it is written.
+/// Starts of two lines of `META.json`: of the line with the address, and of the line that follows
+/// it.
 const RESOURCES: [&str; 2] = ["   \"resources\": ", "   \"generated_by\": "];
-/// The same for `pyproject.toml`.
+/// Starts of two lines of `pyproject.toml`: of the line with the address, and of the line that
+/// follows it.
 const URLS: [&str; 2] = ["urls = ", "dynamic = "];
-/// Start of the comment in the control file.
+/// Start of the comment with the address in the control file.
 const COMMENT: &str = "# Project: ";
 
-/// Returns the paths of these files and their current text.
+/// Returns the paths of the files that contain the project's address, and their current text.
 ///
 /// # Errors
 /// If a file cannot be read, or lacks the line before which the address is written.
@@ -50,7 +52,7 @@ fn python(text: &str, repository: Option<&str>) -> Result<String> {
 }
 
 /// Returns `text` with the line `start` followed by `value`, before the line that begins with
-/// `next`, or without such a line if there is no value.
+/// `next`. If `value` is `None`, the text has no such line.
 fn with_line(text: &str, [start, next]: [&str; 2], value: Option<String>) -> Result<String> {
     let mut lines = lines_without(text, start);
     if let Some(value) = value {

@@ -65,8 +65,8 @@ struct Collector {
 }
 
 impl Collector {
-    /// Adds a list item: `start`, and the string literals in the arguments `tokens`. Adds nothing
-    /// if there is no literal.
+    /// Adds a list item, which consists of `start` and the string literals in the arguments
+    /// `tokens`. Adds nothing if there is no literal.
     fn line(&mut self, start: &str, tokens: TokenStream) {
         let mut texts = Vec::new();
         collect_texts(tokens, &mut texts);

@@ -96,8 +96,8 @@ fn page(text: &str, functions: &Functions) -> Result<String> {
     Ok(result)
 }
 
-/// Returns a row of a table of parameters with the current defaults. `functions` are the functions
-/// of the table's entry.
+/// Returns a row of a table of parameters with the current defaults of the parameters. `functions`
+/// are the functions of the reference entry that contains the table.
 fn parameter_row(row: &str, functions: &[&Function]) -> Result<String> {
     let mut cells = row.splitn(4, '|').skip(1);
     let names = cells.next().unwrap_or_default();
@@ -181,8 +181,8 @@ impl Functions {
         Ok(Self(functions))
     }
 
-    /// Returns the functions that the selectors of a synopsis name (see the first line of such a
-    /// block).
+    /// Returns the functions that `selectors` names. A selector is a name, or
+    /// `name(first_parameter)`, as in the first line of a synopsis ([`SYNOPSIS`]).
     fn select(&self, selectors: &str) -> Result<Vec<&Function>> {
         let mut selected = Vec::new();
         for selector in selectors.split_whitespace() {
@@ -278,7 +278,8 @@ impl Parameter {
     }
 }
 
-/// Returns a declaration of a parameter or column with the type's name in the SQL standard.
+/// Returns the declaration of a parameter or column with the name that its type has in the SQL
+/// standard.
 fn plain_type(declaration: &str) -> String {
     declaration.replace("float8", "double precision")
 }

@@ -11,9 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the environment variables for a build in the target folder `target`. They remove the
-/// paths of this machine, and of the server `pg` if it is given, from the built library, and
-/// replace compiler flags that the user has set.
+/// Returns the environment variables for a build in the target folder `target`. They keep paths of
+/// this machine, and of the server `pg` if it is given, out of the built library. They replace
+/// compiler flags that the user has set.
 pub fn variables(
     pg: Option<&PgConfig>,
     release: &Release,

@@ -104,8 +104,9 @@ fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     put_documents(&usr.join("share/doc").join(name))
 }
 
-/// Copies the project's documents to `folder`, and the changes also to the file in which Debian
-/// looks for them. Debian's name of the licence file is `copyright`.
+/// Copies the project's documents to `folder`. Debian also looks for the changelog in
+/// `changelog.gz`, so copies it there too. Leaves out the licence, which Debian expects in the file
+/// `copyright`.
 fn put_documents(folder: &Path) -> Result<()> {
     for path in documents::list(workspace())? {
         let mut content = fs::read(workspace().join(&path))?;

@@ -95,8 +95,9 @@ fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, outpu
     });
 }
 
-/// Makes the files for one server version. Tries the specification for rpm with the first server,
-/// and makes packages of it with all servers whose folders are those of users.
+/// Makes the files for one server version. Makes a package for rpm only if its folders are right
+/// for users, whose servers come from PostgreSQL's repository. For the first server, always makes
+/// one, to try the specification for rpmbuild.
 fn server_files(
     manifest: &mut Manifest,
     server: &PgChoice,
@@ -141,8 +142,8 @@ fn server_files(
     Ok(())
 }
 
-/// Packs the crate with the fingerprints for crates.io, into the folder `output`. The others are
-/// not published.
+/// Packs the crate `neardup-sketch` for crates.io, into the folder `output`. The other crates of
+/// the workspace are not published.
 fn pack_crate(release: &Release, work: &Path, output: &Path) -> Result<PathBuf> {
     let target = work.join("crate");
     // Cargo's own verification compiles the packed files, and so does the trial.

@@ -24,7 +24,7 @@ const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
 const APACHE: &str = "Apache-2.0";
 const RULE: &str = "--------------------------------------------------------------------------";
 
-/// Form in which a licence file has long texts.
+/// Form of the licence texts in a licence file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The file refers to the Apache licence in /usr/share/common-licenses, as Debian requires.

@@ -16,7 +16,7 @@ pub enum Outcome {
 
 /// File of a release, or a file that could not be made.
 pub struct Artefact {
-    /// Path of the file; of a file that could not be made: a description.
+    /// Path of the file. If the file could not be made, a description of it.
     path: PathBuf,
     state: String,
     /// False if the file could not be made, or failed when it was used.
@@ -24,7 +24,7 @@ pub struct Artefact {
 }
 
 impl Artefact {
-    /// Creates the entry of a file after it was tried.
+    /// Creates the entry of a file that was made. `outcome` is the result of the attempt to use it.
     pub fn tried(path: PathBuf, outcome: Result<Outcome>) -> Self {
         let (state, is_good) = match outcome {
             Ok(Outcome::Used(how)) => (format!("installed and used: {how}"), true),
@@ -38,18 +38,18 @@ impl Artefact {
         }
     }
 
-    /// Creates the entry of a file that is not tried for this reason.
+    /// Creates the entry of a file that was made but not tried. `reason` says why.
     pub fn built(path: PathBuf, reason: &str) -> Self {
         Self::tried(path, Ok(Outcome::Untried(reason.to_owned())))
     }
 
-    /// Creates the entries of several files that are not tried for this reason.
+    /// Creates the entries of files that were made but not tried. `reason` says why.
     pub fn all_built(paths: Vec<PathBuf>, reason: &str) -> Vec<Self> {
         let entry = |path| Self::built(path, reason);
         paths.into_iter().map(entry).collect()
     }
 
-    /// Creates the entry of a file that could not be made.
+    /// Creates the entry of a file that could not be made. `what` describes the file.
     pub fn missing(what: &str, error: &anyhow::Error) -> Self {
         Self {
             path: what.into(),
@@ -66,8 +66,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Makes files with `make`, and records them. Records an error as a missing file, so that the
-    /// command continues with the next files.
+    /// Calls `make`, which makes files, and records the files. Records an error as a missing file,
+    /// which `what` describes, so that the command continues with the next files.
     pub fn record(&mut self, what: &str, make: impl FnOnce() -> Result<Vec<Artefact>>) {
         ui::heading(what);
         let made = make().unwrap_or_else(|error| vec![Artefact::missing(what, &error)]);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Returns whether users can install a package that is built for the server `pg`: its folders are
-/// those of PostgreSQL's repository for rpm.
+/// Returns whether users can install a package that is built for the server `pg`. They can if the
+/// server's folders are those of PostgreSQL's repository for rpm.
 pub fn is_for_users(pg: &PgConfig) -> bool {
     pg.bindir() == Path::new(&format!("/usr/pgsql-{}/bin", pg.major))
 }

@@ -48,8 +48,8 @@ pub fn open_folders(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks a zip archive into the folder `to`, which is emptied first. Python's module does not set
-/// the modes of files.
+/// Unpacks a zip archive into the folder `to`, which is emptied first. The files get default modes,
+/// because Python's zip module ignores the modes in the archive.
 ///
 /// # Errors
 /// If python3 is missing.

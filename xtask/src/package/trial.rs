@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Statements that use the extension, and their last line of output.
+/// SQL script that uses the extension. The last line of its output must be [`EXPECTED`].
 const STATEMENTS: &str = "xtask/src/package/try.sql";
 const EXPECTED: &str = "7 1001";
 const SERVER: &str = "release";
@@ -42,8 +42,8 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Makes the copy of the server `pg` in the folder `dir`, or in another one that the server's
-    /// user can reach.
+    /// Makes a private copy of the server `pg` in the folder `dir`, or in another folder if the
+    /// server's user cannot reach `dir`.
     pub fn new(pg: &'a PgConfig, dir: &Path) -> Result<Self> {
         let user = OsUser::for_server()?;
         let copy = PrivateCopy::make(pg, dir, &user)?;
@@ -57,7 +57,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Installs the archive with its script, and uses the extension.
+    /// Unpacks an archive with the built extension, installs it by the archive's script, and uses
+    /// it.
     pub fn archive(&self, archive: &Path, stage: &Path) -> Result<Outcome> {
         self.remove_extension()?;
         let folder = stage.join("unpacked");
@@ -77,7 +78,7 @@ impl<'a> Trial<'a> {
         Ok(Outcome::Used("its script, in a copy of the server"))
     }
 
-    /// Installs, uses and removes the package with dpkg.
+    /// Installs, uses and removes a Debian package with dpkg.
     pub fn debian(&self, package: &Path, stage: &Path) -> Result<Outcome> {
         let layout = format!("/usr/lib/postgresql/{}/bin", self.pg.major);
         let bin = self.pg.bindir().to_string_lossy();
@@ -115,7 +116,7 @@ impl<'a> Trial<'a> {
         ))
     }
 
-    /// Installs, uses and removes the package with rpm.
+    /// Installs, uses and removes a package for rpm with rpm.
     pub fn rpm(&self, package: &Path) -> Result<Outcome> {
         if !is_root() {
             return Ok(Outcome::Untried("rpm needs root".to_owned()));

@@ -17,7 +17,8 @@ use walkdir::WalkDir;
 /// because every build tool includes it through `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
 const PROJECT: &str = "python/pyproject.toml";
-/// Python package of zig: linker and C library headers for the oldest glibc that Rust supports.
+/// Pinned Python package of zig, which has a linker and headers for the oldest glibc that Rust
+/// supports.
 const ZIG: &str = "ziglang==0.17.1";
 /// Platform tag of the wheel: glibc 2.17 and later, which includes Red Hat Enterprise Linux 7 and
 /// 8.

@@ -1,8 +1,8 @@
 //! Finds libclang, by which the build reads PostgreSQL's header files to make bindings.
 use std::path::{Path, PathBuf};
 
-/// Returns whether libclang and its own header files are installed. Searches as clang-sys does, by
-/// which the generator of the bindings finds libclang.
+/// Returns whether libclang and its own header files are installed. Searches like the crate
+/// clang-sys, by which the generator of the bindings finds libclang.
 pub fn is_installed() -> bool {
     clang_sys::load().is_ok() && has_builtin_headers()
 }

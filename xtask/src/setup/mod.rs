@@ -149,13 +149,13 @@ fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)
     }
 }
 
-/// Parts that an installed PostgreSQL has.
+/// Parts of one installed PostgreSQL: its major version, and whether it has what a build needs.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     major: u32,
-    /// True if it has the server programs.
+    /// True if the installation has the server programs.
     server: bool,
-    /// True if it has the server's header files.
+    /// True if the installation has the server's header files.
     headers: bool,
 }
 
@@ -172,7 +172,7 @@ impl Parts {
 /// Where the server and its header files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The found installation at this index has both.
+    /// The installation at this index of the found installations, which has both.
     Installed(usize),
     /// A server of this major version, which is unpacked below `target/`.
     Private(u32),

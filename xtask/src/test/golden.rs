@@ -221,9 +221,9 @@ fn needed_extensions(script: &str) -> impl Iterator<Item = &str> {
     line.into_iter().flat_map(|names| names.split(", "))
 }
 
-/// Returns whether a test passed, given the line about it that the test program of PostgreSQL 15
-/// (`test a ... ok   12 ms`) or of later versions (`ok 1   - a   12 ms`) prints. `None` for other
-/// lines.
+/// Returns whether a test passed, from the line that the test program prints about it. PostgreSQL
+/// 15 prints `test a ... ok   12 ms`, later versions print `ok 1   - a   12 ms`. Returns `None` for
+/// other lines.
 fn outcome(line: &str) -> Option<bool> {
     if line.starts_with("ok ") {
         return Some(true);

@@ -125,9 +125,9 @@ fn on_one(
     Ok((private.pg.version, counts))
 }
 
-/// Runs tests on an emulated server for another processor: the tests over a connection and golden
-/// files that `filters` select, or without filters all golden files. Prints the counts. Returns
-/// true if no test failed.
+/// Runs tests on an emulated server for another processor, and prints the counts. Runs the golden
+/// files and the tests over a connection that `filters` select; without filters, all golden files.
+/// Returns true if no test failed.
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),

@@ -72,16 +72,16 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(selects)
 }
 
-/// Returns the value of `found`. If it is an error, prints `what`, which says what is not tested,
-/// and the error.
+/// Returns the value of `found`. If `found` is an error, returns `None` and prints `what`, which
+/// says what is not tested, and the error.
 fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
     found
         .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))
         .ok()
 }
 
-/// Installs the packages that the folder `pinned_by` of `tests/drivers` pins into the folder `name`
-/// of the target folder, and returns its path.
+/// Installs Node.js packages into the folder `name` of the target folder, and returns the folder's
+/// path. The folder `pinned_by` of `tests/drivers` pins the versions.
 fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
     let folder = target_dir()?.join(name);
     let from = workspace().join("tests/drivers").join(pinned_by);

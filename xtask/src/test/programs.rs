@@ -33,8 +33,8 @@ impl Program {
         }
     }
 
-    /// Returns a call of the program that runs the tests whose names contain one of the filters, in
-    /// the folder in which cargo would run it.
+    /// Returns a call of the program that runs the tests whose names contain one of `filters`. The
+    /// current folder of the call is that in which cargo would run the program.
     pub fn command(&self, filters: &[String]) -> Command {
         let folder = workspace().join(self.package.folder);
         let mut command = Command::new(&self.path);

@@ -14,8 +14,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Environment variable with the seed of proptest's random cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
-/// Parts of the names of tests over a connection that mostly wait for the server's clock. They run
-/// in a program of their own, beside the others.
+/// Parts of the names of tests over a connection that mostly wait for the server's clock. A
+/// separate process runs them at the same time as the other tests.
 const WAITING: [&str; 1] = ["old_snapshots::"];
 /// Number of tests over a connection that run at the same time. It exceeds the number of cores,
 /// because tests wait for locks, servers and the disk.
@@ -92,8 +92,8 @@ impl<'a> RustTests<'a> {
         Ok(counts)
     }
 
-    /// Runs the tests over a connection that mostly wait. With filters, does nothing, because then
-    /// [`Self::over_connections`] runs these tests too.
+    /// Runs the tests over a connection that mostly wait (`WAITING`). Does nothing if the user
+    /// gave filters, because then [`Self::over_connections`] runs these tests too.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl<'a> RustTests<'a> {
     }
 
     /// Provides the Python packages, Node.js packages and the browser that tests need, and runs the
-    /// tests over a connection. Without filters, leaves out the tests that [`Self::waiting`] runs.
+    /// tests over a connection. Without filters, skips the tests that [`Self::waiting`] runs.
     ///
     /// # Errors
     ///

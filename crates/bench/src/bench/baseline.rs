@@ -23,8 +23,9 @@ pub fn path() -> PathBuf {
 struct Line {
     what: String,
     against: String,
-    /// The other contender's figure divided by neardup's figure; above 1 neardup is better. It is a
-    /// ratio of processor times if both are known, because other processes do not influence them.
+    /// Figure of the other contender divided by the figure of neardup, so that neardup is better
+    /// above 1. The figures are processor times if both are known, because other processes do not
+    /// influence these.
     ratio: f64,
     is_size: bool,
 }
@@ -41,8 +42,8 @@ impl Line {
         }
     }
 
-    /// Reads a line from the JSON of a benchmark's report or of a baseline; `None` if it has no
-    /// ratio.
+    /// Reads a line from the JSON of a benchmark's report or of a baseline. Returns `None` if the
+    /// line has no ratio.
     fn from_value(value: &Value) -> Option<Self> {
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let unit = text("unit")?;
@@ -56,7 +57,7 @@ impl Line {
     }
 }
 
-/// Returns the comparable lines of a run, which has one number of rows.
+/// Returns the comparable lines of a run, which was measured at one number of rows.
 fn lines_of(run: &Value) -> Vec<Line> {
     let lines = run["lines"].as_array();
     lines

@@ -1,5 +1,5 @@
-//! Second part of `cargo xtask bench --load`: measures how often the trigger `neardup_dedup` makes
-//! an insert wait for or deadlock with an unrelated row, at several radii.
+//! Second part of `cargo xtask bench --load`: measures how often an insert with the trigger
+//! `neardup_dedup` waits for an unrelated row, or deadlocks with it, at several radii.
 use super::generated_rows::random;
 use super::session::Session;
 use anyhow::{Result, bail};
@@ -18,11 +18,11 @@ const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 /// Number of rows that each transaction inserts.
 const ROWS: usize = 3;
-/// Number of rows that are inserted while another row waits in an AFTER trigger.
+/// Number of rows that are inserted while the transaction of another row is held open.
 const OTHERS: usize = 200;
 
-/// Stream of random values (argument of [`random`]), different from the streams of
-/// [`super::corpus`].
+/// Number of the stream of random values, as an argument of [`random`]. The streams of
+/// `generated_rows.rs` and `clusters/corpus.rs` have other numbers.
 const STREAM: u64 = 8;
 
 /// Measurements at one radius of the trigger.
@@ -102,8 +102,8 @@ fn insert(id: usize, value: u64) -> String {
     format!("INSERT INTO crossing VALUES ({id}, '{value:016x}');")
 }
 
-/// Inserts the values by concurrent clients, in transactions of several rows. Returns how many
-/// transactions deadlocked.
+/// Inserts the values by concurrent clients, several rows in a transaction. Returns the number of
+/// transactions that deadlocked.
 fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (values.chunks(TRANSACTIONS * ROWS).enumerate())
@@ -143,8 +143,8 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     })
 }
 
-/// Returns how many inserts of `values[1..]` wait for the unrelated row `values[0]`, whose
-/// transaction is kept open by an AFTER trigger.
+/// Returns the number of inserts of `values[1..]` that wait for the unrelated row `values[0]`. An
+/// AFTER trigger keeps the transaction of `values[0]` open.
 fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
     const LOCK: &str = "SELECT pg_advisory_lock(42)";
     session.run(

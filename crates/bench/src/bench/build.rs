@@ -10,7 +10,7 @@ use xtask::ui;
 
 /// Approximate bytes of a document, so that two rows fill a page.
 const DOCUMENT: usize = 3_900;
-/// Total bytes of the distinct documents. The table repeats each of them many times, and puts a
+/// Total bytes of the distinct documents. The table repeats each document many times, with a
 /// different number in front of each repetition.
 const BYTES: usize = 16_000_000;
 /// Number of rows of the table of fingerprints for each row of the table of documents.
@@ -107,8 +107,8 @@ fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     session.run("CHECKPOINT")
 }
 
-/// Builds an index with the backend and `workers` workers, and drops the index again. Returns the
-/// time of the build.
+/// Builds an index with `workers` workers beside the server process, and drops the index again.
+/// Returns the time of the build.
 fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Time> {
     session.run(&format!(
         "SET max_parallel_maintenance_workers = {workers};

@@ -4,7 +4,7 @@ use super::generated_rows::{self, restored};
 use super::session::{Session, Time};
 use anyhow::Result;
 
-/// Way to index the 64-bit values of the benchmark's tables.
+/// Way to index the 64-bit values of the benchmark's tables. The benchmark compares these ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// No index: the minimum cost of an insert.
@@ -62,13 +62,13 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// The first `count` probes that have planted neighbours in the table `docs`.
+    /// Returns the first `count` probes that have planted neighbours in the table `docs`.
     pub fn planted(count: u64) -> Self {
         let table = generated_rows::PLANTED_PROBES;
         Self { table, count }
     }
 
-    /// The first `count` probes that have no neighbours in the table `docs`.
+    /// Returns the first `count` probes that have no neighbours in the table `docs`.
     pub fn absent(count: u64) -> Self {
         let table = generated_rows::ABSENT_PROBES;
         Self { table, count }
@@ -80,12 +80,13 @@ impl Probes {
     }
 }
 
-/// Query that searches for each of some probes.
+/// Query that searches for the neighbours of each of some probes. A probe is a value to search for.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Text of the query after SELECT ... FROM.
+    /// Text of the query after the keyword FROM.
     from: String,
-    /// Columns that identify a result: the probe, and the row or the value that was found.
+    /// Columns that identify a result: the probe, and the row or the value that was found. A
+    /// permuted value is preceded by the number of the block in front.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,
@@ -94,7 +95,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// Searches for the rows within `radius` bits of each probe, by neardup's index.
+    /// Returns a query that searches for the rows within `radius` bits of each probe, by neardup's
+    /// index.
     pub fn neardup(probes: Probes, radius: u32) -> Self {
         Self {
             from: format!("{} JOIN docs d ON {}", probes.first(), within(radius)),
@@ -104,7 +106,8 @@ impl Query {
         }
     }
 
-    /// Searches for the `limit` nearest rows to each probe, by neardup's index.
+    /// Returns a query that searches for the `limit` nearest rows to each probe, by neardup's
+    /// index.
     pub fn nearest(probes: Probes, limit: u32) -> Self {
         let nearest = format!("SELECT d.id, d.fp FROM docs d ORDER BY d.fp <~> q.fp LIMIT {limit}");
         Self {
@@ -113,7 +116,7 @@ impl Query {
         }
     }
 
-    /// Changes the query so that it runs as a sequential scan, with neardup's operator.
+    /// Returns the same query for a sequential scan with neardup's operator.
     pub fn sequentially(self) -> Self {
         Self {
             plan: "Seq Scan on docs",
@@ -122,14 +125,14 @@ impl Query {
         }
     }
 
-    /// Searches for the rows within `radius` bits of each probe, by a sequential scan with
-    /// neardup's operator.
+    /// Returns a query that searches for the rows within `radius` bits of each probe, by a
+    /// sequential scan with neardup's operator.
     pub fn sequential(probes: Probes, radius: u32) -> Self {
         Self::neardup(probes, radius).sequentially()
     }
 
-    /// Searches for the rows within `radius` bits of each probe, by a sequential scan with
-    /// PostgreSQL's own functions only.
+    /// Returns a query that searches for the rows within `radius` bits of each probe, by a
+    /// sequential scan with PostgreSQL's own functions only.
     pub fn bit_count(probes: Probes, radius: u32) -> Self {
         let distance = distance("d.fp", "q.fp");
         Self {
@@ -138,8 +141,8 @@ impl Query {
         }
     }
 
-    /// Searches for the rows within 3 bits of each probe, by four btree indexes on blocks: two
-    /// values within 3 bits agree in at least one of 4 blocks.
+    /// Returns a query that searches for the rows within 3 bits of each probe, by four btree
+    /// indexes on blocks. Two values within 3 bits agree in at least one of four blocks.
     pub fn blocks(probes: Probes) -> Self {
         let equal = [0, 1, 2, 3].map(|i| format!("{} = {}", block("d.fp", i), block("q.fp", i)));
         Self {
@@ -155,9 +158,9 @@ impl Query {
         }
     }
 
-    /// Searches for the values within 3 bits of each probe, by a range of each of four btree
-    /// indexes on permuted values. Index-only scans return values, not rows. A value that several
-    /// indexes find is returned several times.
+    /// Returns a query that searches for the values within 3 bits of each probe, by a range of each
+    /// of four btree indexes on permuted values. Index-only scans return values, not rows. A value
+    /// that several indexes find is returned several times.
     pub fn permuted(probes: Probes) -> Self {
         let low_bits = (1u64 << 48) - 1;
         let ranges = [0, 1, 2, 3].map(|i| {
@@ -176,8 +179,8 @@ impl Query {
         }
     }
 
-    /// Searches for values equal to each probe, by one btree: the executor's minimum cost of a
-    /// probe.
+    /// Returns a query that searches for the values equal to each probe, by one btree. Its time is
+    /// the minimum cost of a probe in the executor.
     pub fn equality(probes: Probes) -> Self {
         Self {
             from: format!("{} JOIN docs d ON d.fp = q.fp", probes.first()),
@@ -187,8 +190,8 @@ impl Query {
         }
     }
 
-    /// Returns the SQL that counts the results of the query. Its cost is the cost of the search. If
-    /// the results are rows, it counts one of their columns, so that every contender must fetch the
+    /// Returns the SQL that counts the results of the query, at the cost of the search. If the
+    /// results are rows, it counts one of their columns, so that every contender must fetch the
     /// rows.
     pub fn count(&self) -> String {
         let column = self.found.rsplit(", ").next().unwrap_or("*");
@@ -197,7 +200,7 @@ impl Query {
 
     /// Returns pairs of a probe and a number that summarizes the probe's result: 1,000 for each row
     /// found, plus the sum of the rows' distances. Two searches for the nearest rows may find
-    /// different rows at the same distances. Their numbers are equal.
+    /// different rows at the same distances, and then have equal numbers.
     pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
@@ -250,7 +253,7 @@ impl Contender {
         Contender::Permuted,
     ];
 
-    /// Name of the contender in progress messages.
+    /// Returns the name of the contender in progress messages.
     pub fn label(self) -> &'static str {
         match self {
             Contender::Bare => "no index",
@@ -261,7 +264,7 @@ impl Contender {
         }
     }
 
-    /// Name of the contender in the names of measurements.
+    /// Returns the part of a measurement's name that stands for the contender.
     pub fn key(self) -> &'static str {
         match self {
             Contender::Bare => "bare",
@@ -272,7 +275,7 @@ impl Contender {
         }
     }
 
-    /// Name of the table that the contender's indexes are on.
+    /// Returns the name of the table that the contender's indexes are on.
     pub fn table(self) -> &'static str {
         if self == Contender::Permuted {
             "permuted"

@@ -8,12 +8,13 @@ use std::path::Path;
 
 /// Number of probes: the values that the measured searches look for, each once.
 pub const PROBE_COUNT: u64 = 1000;
-/// Distances, in bits, at which each probe has a planted row of its own. Uniform values alone would
-/// be no neighbours: two of them lie 32 bits apart, give or take 4.
+/// Distances, in bits, of the rows that are planted near each probe, one row at each distance.
+/// Without these rows a probe would have no neighbours, because two uniform values differ in 32
+/// bits, give or take 4.
 pub const PLANTED: [u32; 8] = [0, 1, 2, 3, 5, 8, 10, 12];
 /// Table of the probes that have planted neighbours.
 pub const PLANTED_PROBES: &str = "probes";
-/// Table of as many probes that have no neighbour.
+/// Table of the probes that have no neighbour. It has as many rows as [`PLANTED_PROBES`].
 pub const ABSENT_PROBES: &str = "absent";
 /// Number of rows that one measured INSERT statement adds.
 pub const ROWS_PER_INSERT: u64 = 200_000;
@@ -22,19 +23,20 @@ pub const INSERTS: u64 = 5;
 /// Minimum number of rows of the table, half of which may be planted neighbours.
 pub const MIN_ROWS: u64 = 2 * PROBE_COUNT * PLANTED.len() as u64;
 
-/// Stream (argument of [`random`]) of rows without a probe nearby.
+/// Number of the stream of random values ([`random`]) for rows without a probe nearby.
 const ROWS: u64 = 1;
-/// Stream of the probes that have planted neighbours.
+/// Number of the stream of random values for the probes that have planted neighbours.
 const CENTRES: u64 = 2;
-/// Stream that chooses the bits in which a neighbour differs.
+/// Number of the stream of random values that chooses the bits in which a neighbour differs.
 const FLIPS: u64 = 3;
-/// Stream of the probes without neighbours.
+/// Number of the stream of random values for the probes without neighbours.
 const ABSENT: u64 = 4;
-/// Stream that chooses the values whose blocks [`load_like`] combines.
+/// Number of the stream of random values that chooses the values whose blocks [`load_like`]
+/// combines.
 const MIXED: u64 = 5;
-/// Stream of the original rows of [`load_near`].
+/// Number of the stream of random values for the original rows of [`load_near`].
 const LOADED: u64 = 6;
-/// Stream that chooses the original of each copy in [`load_near`].
+/// Number of the stream of random values that chooses the original of each copy in [`load_near`].
 const COPIES: u64 = 7;
 
 /// Returns the `i`th random value of the stream `stream`, by SplitMix64 (Steele, Lea, Flood, OOPSLA
@@ -76,8 +78,8 @@ fn value(row: u64, rows: u64) -> u64 {
     probe(plant % PROBE_COUNT) ^ flips(plant, distance)
 }
 
-/// Returns `value` with its block `block` (0 to 3, of 16 bits) in front. The order of the other
-/// blocks does not matter, and a rotation is simple.
+/// Returns `value` with its block `block` (0 to 3, of 16 bits each) moved to the front by a
+/// rotation. The order of the other blocks does not matter.
 fn rotated(value: u64, block: u32) -> u64 {
     value.rotate_left(16 * block)
 }
@@ -94,15 +96,15 @@ pub fn load_docs(session: &mut Session, rows: u64) -> Result<()> {
     load(session, "docs (id bigint, fp bigint)", values)
 }
 
-/// Loads the table `permuted (p0, p1, p2, p3)` with the values of `docs`. Each column has another
-/// of the four blocks in front.
+/// Loads the table `permuted (p0, p1, p2, p3)` with the values of `docs`. Column `p0` has block 0
+/// of each value in front, column `p1` block 1, and so on.
 pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| permuted(value(row, rows)));
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads the tables of probes with and without neighbours. Each has the probes and their four
-/// permutations.
+/// Loads the table of probes with neighbours and the table of probes without neighbours. Each has
+/// the probes and their four permutations.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBE_COUNT).map(|i| {
@@ -208,7 +210,7 @@ pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
     load(session, &format!("{table} (id bigint, fp bigint)"), values)
 }
 
-/// Returns whether a row of [`load_near`] is within 3 bits of an earlier row by construction.
+/// Returns true if a row of [`load_near`] was made as a copy, within 3 bits of an earlier row.
 pub fn is_copy(row: u64) -> bool {
     row >= 10 && row % 10 >= 7
 }

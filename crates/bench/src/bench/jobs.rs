@@ -12,8 +12,8 @@ use std::thread;
 use std::time::Duration;
 use xtask::ui;
 
-/// Table with a column of fingerprints or signatures, and what the measured statements need to know
-/// of it.
+/// Table with a column of fingerprints or signatures, and the parts of the measured SQL statements
+/// that depend on the table.
 pub struct Subject {
     what: &'static str,
     table: &'static str,
@@ -61,7 +61,7 @@ struct Done {
     what: String,
     time: Time,
     peak: Peak,
-    /// Number of rows that the query counts. 0 for CREATE INDEX.
+    /// Count that the measured query returns. 0 for CREATE INDEX.
     found: i64,
 }
 
@@ -125,7 +125,8 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     }))
 }
 
-/// Runs and times a statement. Another connection samples its memory and temporary files meanwhile.
+/// Runs a statement, and returns its measurements. Meanwhile another connection samples the memory
+/// and the temporary files that the statement uses.
 fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) -> Result<Done> {
     let pid: i32 = session.value("SELECT pg_backend_pid()")?;
     let mut observer = Client::connect(conninfo, NoTls).context("cannot connect to the server")?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use xtask::ui;
 
-/// Table with an index, a constraint or a trigger, into which the load is measured.
+/// Table with an index, a constraint or a trigger. The benchmark measures a load into it.
 struct Contender {
     /// Name of the contender's table.
     table: &'static str,
@@ -20,7 +20,7 @@ struct Contender {
     clause: &'static str,
     /// Index by which near-duplicates are rejected; `None` if the table keeps them.
     index: Option<&'static str>,
-    /// Goal: minimum number of rows a second, as a share of that of the table with one btree.
+    /// Goal: minimum number of rows a second, relative to the table with one btree.
     goal: Option<f64>,
 }
 
@@ -74,12 +74,12 @@ struct Measured {
 }
 
 impl Measured {
-    /// Smallest elapsed time in seconds.
+    /// Returns the smallest elapsed time of all rounds, in seconds.
     fn wall(&self) -> f64 {
         least(&self.times.iter().map(|time| time.wall).collect::<Vec<_>>())
     }
 
-    /// Smallest processor time in seconds; `None` if it is unknown.
+    /// Returns the smallest processor time of all rounds, in seconds, or `None` if it is unknown.
     fn cpu(&self) -> Option<f64> {
         let times: Option<Vec<f64>> = self.times.iter().map(|time| time.cpu).collect();
         times.map(|times| least(&times))

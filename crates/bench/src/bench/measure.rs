@@ -12,12 +12,12 @@ use xtask::ui;
 pub const BUILD_MEMORY: &str = "1GB";
 /// PostgreSQL's default `maintenance_work_mem`, with which further index builds are measured.
 pub const DEFAULT_MEMORY: &str = "64MB";
-/// Radii, in bits, at which searches beyond radius 3, the radius of the measured index, are
-/// measured. 6 bits is the recommended radius of `minhash64`.
+/// Radii, in bits, of the measured searches beyond radius 3, which is the radius of the measured
+/// index. 6 bits is the recommended radius of `minhash64`.
 pub const WIDER: [u32; 3] = [6, 8, 12];
 /// Radii, in bits, at which `neardup_pairs` is measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];
-/// Seconds that all probes of one slow query may take together. It limits the number of probes.
+/// Maximum total seconds of all probes of one slow query. It limits the number of probes.
 const SLOW_LIMIT: f64 = 1.0;
 
 /// Measurements at one number of rows.
@@ -32,7 +32,7 @@ pub struct Measured {
     pub samples: BTreeMap<String, Vec<f64>>,
     /// Query plans of the measured queries, by name of the measurement.
     pub plans: BTreeMap<String, String>,
-    /// Number of results in which two contenders agreed, by name of the comparison.
+    /// Number of results that two contenders both found, by name of the comparison.
     pub agreed: BTreeMap<String, usize>,
 }
 
@@ -54,8 +54,8 @@ impl Measured {
         self.samples.get(name).map(|values| least(values))
     }
 
-    /// Fails unless two contenders found the same results, and at least one. Stores their number
-    /// under `what`.
+    /// Fails unless two contenders found the same results, and at least one result. Stores the
+    /// number of results under `what`.
     fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
         ensure!(
             ours == theirs,
@@ -303,7 +303,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the contender's indexes and deletes the inserted rows from the table.
+    /// Drops the contender's indexes. Deletes the rows that the measured INSERT statements added to
+    /// the table `docs`.
     fn clear(&mut self, contender: Contender) -> Result<()> {
         contender.drop(self.session)?;
         if contender == Contender::Permuted {

@@ -145,10 +145,10 @@ fn on_processor(times: &[Time]) -> f64 {
     )
 }
 
-/// Calls `give` with `rows` generated documents, which resemble real ones: their words are about as
-/// frequent as in English texts, documents of one site share a line of words, and about a third of
-/// the documents are in groups of five versions of a page, each with up to an eighth of the words
-/// changed.
+/// Calls `give` with each of `rows` generated documents, which resemble real ones. Their words are
+/// about as frequent as in English texts, and documents of one site share a line of words. About a
+/// third of the documents are in groups of five versions of a page. Each version has up to an
+/// eighth of the words changed.
 fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let text = texts::spaced(texts::LATIN, 3_000_000);
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -58,8 +58,8 @@ impl Goal {
         }
     }
 
-    /// Returns whether the figures meet the goal; `None` if the goal needs the other contender's
-    /// figure, which is missing.
+    /// Returns whether neardup's figure `ours` meets the goal. Returns `None` if the goal needs the
+    /// other contender's figure and this is missing.
     fn met(self, ours: f64, theirs: Option<f64>) -> Option<bool> {
         match self {
             Goal::Most(most) => Some(ours <= most),
@@ -271,8 +271,8 @@ pub fn table(measured: &Measured) -> String {
     aligned(&cells, &[0, 2, 6, 7])
 }
 
-/// Returns the other contender's processor time divided by neardup's, which other processes do not
-/// influence; `None` if one of them is unknown.
+/// Returns the other contender's processor time divided by neardup's processor time, which other
+/// processes do not influence. Returns `None` if one of the times is unknown.
 fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
     let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
     Some(cpu(&line.theirs)? / cpu(&line.ours)?)
@@ -290,8 +290,9 @@ pub fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Returns cells as an aligned Markdown table. The first row is the header. Columns in `text` are
-/// aligned to the left, others, which have numbers, to the right.
+/// Returns cells as an aligned Markdown table. The first row is the header. Columns whose indexes
+/// are in `text` are aligned to the left. The other columns, which have numbers, are aligned to the
+/// right.
 pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String {
     let mut widths = [3; K];
     for row in cells {

@@ -50,8 +50,8 @@ impl Time {
     }
 }
 
-/// Time after which a measurement is not repeated any more, once it has been repeated [`FEWEST`]
-/// times.
+/// Total time after which a measurement is not repeated any more. It is repeated at least
+/// [`FEWEST`] times in any case.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
 /// Minimum number of repetitions of a measurement.
 const FEWEST: usize = 3;
@@ -183,8 +183,8 @@ pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     })
 }
 
-/// Calls `one`, which makes one measurement, [`FEWEST`] to [`MOST`] times. Stops after
-/// [`LONG_ENOUGH`].
+/// Calls `one`, which makes one measurement, and returns all measurements. Calls it [`FEWEST`] to
+/// [`MOST`] times, and stops after [`LONG_ENOUGH`].
 fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     let (mut times, begin) = (Vec::new(), Instant::now());
     while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {

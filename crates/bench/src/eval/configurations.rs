@@ -17,8 +17,9 @@ pub struct Configuration {
     pub kind: Kind,
     /// True if the plots show this configuration.
     pub plotted: bool,
-    /// Returns the function that makes the sketch of one text. May first read all texts of the set,
-    /// for example to count the texts in which a feature occurs.
+    /// Returns the function that makes the sketch (fingerprint or signature) of one text. `prepare`
+    /// may first read all texts of the set, for example to count the texts in which a feature
+    /// occurs.
     pub prepare: fn(&Set) -> Maker,
 }
 
@@ -79,8 +80,8 @@ fn minhash128(options: TextOptions) -> Maker {
     })
 }
 
-/// Returns a maker of `minhash64` fingerprints. It ignores each feature that more than 2 % of the
-/// set's documents have.
+/// Returns a function that makes `minhash64` fingerprints of texts. It ignores each feature that
+/// more than 2 % of the set's documents have.
 fn rare(set: &Set, options: TextOptions) -> Maker {
     let mut sketcher = Sketcher::new(options);
     let mut collector = CommonFeatureCollector::new(Vec::new(), &options, 0.02, usize::MAX);
@@ -294,8 +295,9 @@ fn idf(set: &Set, options: TextOptions) -> Maker {
     })
 }
 
-/// Returns a maker of simhashes. The weight of a feature is multiplied by its length in characters
-/// to the power of `power`. Chinese, Japanese and Korean characters count twice.
+/// Returns a function that makes simhashes of texts. The weight of a feature is multiplied by its
+/// length in characters to the power of `power`. Chinese, Japanese and Korean characters count
+/// twice.
 fn by_length(options: TextOptions, power: i32) -> Maker {
     Box::new(move |text| {
         of_weighted(
@@ -335,8 +337,8 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
     })
 }
 
-/// Returns a maker that changes the text before it calls `maker`: replaces punctuation by white
-/// space, and removes white space next to ideographs or syllables.
+/// Returns a function that changes a text and calls `maker` for the result. The change replaces
+/// punctuation by white space, and removes white space next to ideographs or syllables.
 fn letters(maker: Maker) -> Maker {
     Box::new(move |text| {
         let mut plain = String::with_capacity(text.len());

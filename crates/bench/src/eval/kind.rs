@@ -20,7 +20,8 @@ pub enum Kind {
 pub const HASHES: u32 = 128;
 
 impl Kind {
-    /// Largest possible distance between two sketches of this kind, in bits or in minima.
+    /// Returns the largest possible distance between two sketches of this kind, in bits or in
+    /// minima.
     pub const fn width(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 64,
@@ -29,9 +30,9 @@ impl Kind {
         }
     }
 
-    /// Distance of this kind that corresponds to a distance of 1 bit between fingerprints of 64
-    /// bits. Two minima differ twice as often as one bit of each, because half of the bits of
-    /// different minima agree by chance.
+    /// Returns the distance between sketches of this kind that corresponds to a distance of 1 bit
+    /// between 64-bit fingerprints. Two minima differ twice as often as the bits taken from them,
+    /// because the bits of different minima agree by chance in half of the cases.
     pub const fn distance_per_bit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,
@@ -40,11 +41,12 @@ impl Kind {
         }
     }
 
-    /// Returns the largest distance at which the estimate of the Jaccard similarity is at least
-    /// `similarity`; `None` for simhashes, which do not estimate it.
+    /// Returns the largest distance, in bits or in minima, for which the estimated Jaccard
+    /// similarity is at least `similarity`. Returns `None` for simhashes, because they do not
+    /// estimate it.
     pub fn radius_for_similarity(self, similarity: f32) -> Option<u32> {
         let estimates = matches!(self, Self::Minhash64 | Self::Minhash128 | Self::Signature);
-        // Rounding errors of floats must not lower the result by one.
+        // The small summand prevents that a rounding error of floats lowers the result by one.
         let distance = (32 * self.distance_per_bit()) as f32 * (1.0 - similarity) + 1e-3;
         estimates.then_some(distance as u32)
     }
@@ -53,14 +55,14 @@ impl Kind {
 /// Fingerprint or signature of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sketch {
-    /// Fingerprint. One of 64 bits is in the lower half.
+    /// Fingerprint. A 64-bit fingerprint is in the lower half.
     Bits(u128),
     /// MinHash signature, as its minima.
     Minima(Vec<u32>),
 }
 
 impl Sketch {
-    /// Number of bits or minima in which two sketches of one kind differ.
+    /// Returns the number of bits or minima in which two sketches of the same kind differ.
     pub fn distance(&self, other: &Self) -> u32 {
         match (self, other) {
             (Self::Bits(a), Self::Bits(b)) => (a ^ b).count_ones(),

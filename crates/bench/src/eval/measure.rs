@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::thread;
 
 /// Lower bounds of the similarity bands, in descending order. A pair belongs to the first band
-/// whose bound its Jaccard similarity reaches.
+/// whose lower bound is at most the pair's Jaccard similarity.
 pub const BANDS: [f32; 12] = [
     0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.0,
 ];
@@ -20,7 +20,7 @@ const MOST_BITS: usize = 128;
 #[derive(Clone, Copy)]
 pub struct Histogram {
     counts: [u64; MOST_BITS + 1],
-    /// Number of pairs in which at least one text has no fingerprint. No radius finds them.
+    /// Number of pairs in which at least one text has no fingerprint. No search finds these pairs.
     never: u64,
 }
 
@@ -30,7 +30,8 @@ impl Histogram {
         never: 0,
     };
 
-    /// Counts a pair of documents at this distance; `None` if one of its texts has no fingerprint.
+    /// Counts a pair of documents at this distance. `None` means that one of the texts has no
+    /// fingerprint.
     pub fn add(&mut self, distance: Option<u32>) {
         match distance {
             Some(distance) => self.counts[distance as usize] += 1,
@@ -46,18 +47,18 @@ impl Histogram {
         }
     }
 
-    /// Number of all counted pairs, including pairs without a distance.
+    /// Returns the number of all counted pairs, including pairs without a distance.
     pub fn total(&self) -> u64 {
         self.never + self.counts.iter().sum::<u64>()
     }
 
-    /// Number of pairs whose distance is at most `radius`.
+    /// Returns the number of pairs whose distance is at most `radius`.
     pub fn within(&self, radius: u32) -> u64 {
         self.counts[..=radius as usize].iter().sum()
     }
 
-    /// Share of the counted pairs whose distance is at most `radius`; `None` if no pair was
-    /// counted.
+    /// Returns the share of the counted pairs whose distance is at most `radius`, or `None` if no
+    /// pair was counted.
     pub fn share_within(&self, radius: u32) -> Option<f64> {
         let total = self.total();
         (total > 0).then(|| self.within(radius) as f64 / total as f64)
@@ -71,8 +72,8 @@ pub struct Distances {
     pub kind: Kind,
     /// Histograms of the similar pairs (`near.tsv`), one for each band of [`BANDS`].
     pub bands: [Histogram; BANDS.len()],
-    /// Histogram of the pairs of documents in the same cluster that `near.tsv` does not list, so
-    /// that they are less similar than all pairs that it lists.
+    /// Histogram of the related pairs: both documents are in the same cluster, but `near.tsv` does
+    /// not list the pair. Such a pair is less similar than all pairs in `near.tsv`.
     pub related: Histogram,
     /// Histogram of the pairs of documents in different clusters.
     pub unrelated: Histogram,
@@ -88,7 +89,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// F1 score: the harmonic mean of precision and recall.
+    /// Returns the F1 score: the harmonic mean of precision and recall.
     pub fn f1(&self) -> f64 {
         2.0 * self.precision * self.recall / (self.precision + self.recall)
     }
@@ -166,8 +167,8 @@ impl Distances {
         radius * self.kind.distance_per_bit()
     }
 
-    /// Histogram of the similar pairs with a similarity from `from` to below `to`. Both must be
-    /// bounds of bands.
+    /// Returns the histogram of the similar pairs (`near.tsv`) whose similarity is at least `from`
+    /// and below `to`. Both arguments must be bounds of [`BANDS`].
     pub fn between(&self, from: f32, to: f32) -> Histogram {
         let mut all = Histogram::EMPTY;
         for (bound, band) in BANDS.iter().zip(&self.bands) {
@@ -178,16 +179,17 @@ impl Distances {
         all
     }
 
-    /// Histogram of all pairs that `near.tsv` does not list: related and unrelated ones. They are
-    /// less similar than the pairs that it lists.
+    /// Returns the histogram of all pairs that `near.tsv` does not list: related and unrelated
+    /// pairs. They are less similar than the pairs in `near.tsv`.
     pub fn below(&self) -> Histogram {
         let mut all = self.related;
         all.merge(&self.unrelated);
         all
     }
 
-    /// Precision and recall of `radius` for duplicates, which are the pairs with a similarity of at
-    /// least `duplicate`, a bound of a band. `None` if the radius finds no duplicate.
+    /// Returns the precision and the recall of a search for duplicates with this radius. Duplicates
+    /// are the pairs with a similarity of at least `duplicate`, which must be a bound of [`BANDS`].
+    /// Returns `None` if the radius finds no duplicate.
     pub fn quality(&self, duplicate: f32, radius: u32) -> Option<Quality> {
         let duplicates = self.between(duplicate, f32::INFINITY);
         let found = duplicates.within(radius) as f64;
@@ -198,10 +200,10 @@ impl Distances {
         })
     }
 
-    /// Share of the pairs with a similarity from `from` to below `to` that is found at the radius
-    /// where the share `wrong` of the pairs of [`Self::below`] is found. Both shares are
-    /// interpolated linearly between two neighbouring radii. `None` if there are no pairs with such
-    /// a similarity, or none of [`Self::below`].
+    /// Returns the share of the similar pairs that a search finds if it also finds the share
+    /// `wrong` of the dissimilar pairs ([`Self::below`]). Similar pairs have a similarity of at
+    /// least `from` and below `to`. Both shares are interpolated linearly between two neighbouring
+    /// radii. Returns `None` if there are no such similar pairs, or no dissimilar pairs.
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);

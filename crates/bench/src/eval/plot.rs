@@ -17,8 +17,8 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Axes>;
 const PANEL: (u32, u32) = (360, 300);
 /// Number of panels in a row of a picture.
 const ACROSS: u32 = 3;
-/// Pairs per million at which zero is drawn, because a logarithmic axis has no zero. It means less
-/// than one pair in ten million.
+/// Start of the logarithmic axis of `false.svg`, in pairs per million. Zero pairs are drawn here,
+/// because a logarithmic axis has no zero.
 const FEWEST: f64 = 1e-3;
 
 /// Curve of a panel, with the name that the legend shows.
@@ -196,8 +196,8 @@ fn legend(names: &[(String, usize)], area: &Area) -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-/// Curves of `found.svg`: the share of pairs found, by similarity. For two configurations, and for
-/// radii of 3, 6 and 10 of 64 bits.
+/// Returns the curves of `found.svg`: the share of pairs found, by similarity. There is a curve for
+/// each of two configurations and each of three radii: 3, 6 and 10 bits of 64.
 fn found(rows: &[(&Configuration, &Distances)], _: f32) -> Vec<Curve> {
     let shown = rows.iter().filter(|(configuration, _)| {
         ["simhash word 2 sqrt", "minhash64 word 3"].contains(&configuration.name)

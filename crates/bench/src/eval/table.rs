@@ -13,8 +13,8 @@ const COLUMNS: [(f32, f32, &str); 4] = [
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Dissimilar pairs found per million, at which the first table states the share of similar pairs
-/// found.
+/// Numbers of dissimilar pairs found per million. For each number, the first table has the share of
+/// similar pairs that are found at the same radius.
 const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -23,8 +23,8 @@ const SHARES: usize = 19;
 /// Width, in characters, of a column with pairs per million.
 const COUNTS: usize = 24;
 
-/// Returns the lines above the tables of a set: numbers of documents and of pairs, and how far the
-/// stated similarities differ from the computed ones.
+/// Returns the lines above the tables of a set: the numbers of documents and of pairs, and the mean
+/// difference between the similarities in `near.tsv` and the similarities computed here.
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());

@@ -16,12 +16,12 @@ const MIN_MEMBERS: usize = 64;
 /// comparisons of nodes that are in one component already: if all nodes of a bucket are near each
 /// other, each is compared with only one other node.
 ///
-/// Each entry of `crowded` has as its key the node's number, the bucket and the two words of the
-/// node's sketch, and as its address that of the index entry. The components are in `connected`.
-/// `source` fetches rows. Near signatures differ in at most `mismatches` positions. `memory` is in
-/// bytes. A row is fetched once for each of its buckets. If a bucket does not fit into memory, the
-/// rows beyond the limit are fetched again for each batch of members that fits. `done` is called
-/// once for each entry of `crowded`.
+/// The key of each entry of `crowded` consists of the node's number, the bucket and the two words
+/// of the node's sketch. The address of the entry is the one in the node's index entry. `connected`
+/// has the components. `source` fetches rows. Near signatures differ in at most `mismatches`
+/// positions. `memory` is in bytes. A row is fetched once for each of its buckets. If a bucket does
+/// not fit into memory, the rows beyond the limit are fetched again for each batch of members that
+/// fits. `done` is called once for each entry of `crowded`.
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
     mut crowded: ExternalSort<F, 4>,

@@ -1,5 +1,6 @@
 //! Work of an exhaustive search for pairs of near signatures, which compares the sketches of all
-//! rows of a scope. The comparisons are counted and the candidates are estimated from a sample.
+//! rows of a scope. The number of comparisons is exact. The number of candidates is estimated from
+//! a sample of rows.
 
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -23,7 +24,7 @@ fn scope<const N: usize>(key: &Key<N>) -> &[u64] {
 /// Work of a search for pairs that compares all rows of each scope with each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ExhaustiveWork {
-    /// Number of rows that the caller wants compared.
+    /// Number of rows to compare: rows that the caller accepts.
     pub rows: u64,
     /// Number of comparisons of two sketches: all pairs of rows within a scope.
     pub comparisons: f64,
@@ -74,9 +75,9 @@ fn pairs_of(rows: f64) -> f64 {
     rows * (rows - 1.0) / 2.0
 }
 
-/// Counts the comparisons of a search for pairs with so many `mismatches` that the bands do not
-/// guarantee to find them, and estimates the candidates from a sample of rows. Only rows for which
-/// `wanted` returns true count. Reads the first permutation of the index once.
+/// Returns the work of a search for all pairs with up to `mismatches` mismatches that compares all
+/// rows of each scope. Such a search is needed if `mismatches` exceeds what the bands guarantee.
+/// Only rows for which `wanted` returns true count. Reads the first permutation of the index once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,

@@ -10,8 +10,9 @@
 //! A key also has a sketch of the whole signature, with some bits for each band. Each bit that
 //! differs between two sketches is caused by a mismatch of its own. A search combines the sketch
 //! with the bands in which it found a row to a lower bound of the mismatches: a band in which it
-//! did not find the row has at least one mismatch, and at least as many as sketch bits that differ.
-//! The search rejects rows whose bound is too high without reading the table. It rejects no match.
+//! did not find the row has at least one mismatch, and at least one for each of the band's sketch
+//! bits that differ. The search rejects rows whose bound is too high without reading the table. It
+//! rejects no match.
 //!
 //! A key consists of the scope's word, if the index has scopes, and of two words: 24 bits of hash,
 //! then 104 bits of sketch.
@@ -37,7 +38,8 @@ use crate::key::{BAND_KEY_WORDS, Key, mix};
 /// Maximum number of bands of an index. Each band takes an entry for each row.
 pub const MAX_BANDS: usize = 256;
 
-/// Maximum for the option `rows`: the number of positions in each band. The meta page limits it.
+/// Maximum of the option `rows`, the number of positions in each band. The meta page stores the
+/// number in one byte.
 pub const MAX_BAND_WIDTH: usize = 64;
 
 /// Number of words of a key, not counting the scope's word.
@@ -63,14 +65,14 @@ pub fn scheme_hash(scheme: u8, seed: u64) -> u64 {
     (seed ^ u64::from(scheme) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Returns the last two words of a key: the sketch, and in front of it the hash of a band unless
-/// the key is restored.
+/// Returns the last two words of a key: the sketch, with the hash of a band in its first
+/// [`HASH_BITS`] bits. In a restored key, these bits are zero.
 pub fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
 
 /// Returns the number of bits in which two sketches differ, ignoring the first [`HASH_BITS`] bits.
-/// The two signatures have at least as many mismatches.
+/// The two signatures have at least this number of mismatches.
 #[inline]
 pub fn sketch_difference(own: &Sketch, other: &Sketch) -> u32 {
     ((own[0] ^ other[0]) & LOW).count_ones() + (own[1] ^ other[1]).count_ones()
@@ -107,12 +109,13 @@ pub struct Bands {
     hashes: usize,
     /// Number of positions in each band, or 0 if all positions are distributed evenly.
     band_width: usize,
-    /// First position of each band, then the end of the last band.
+    /// First position of each band, then the end (exclusive) of the last band.
     starts: Vec<usize>,
     /// For each band, the mask of its bits in a sketch.
     masks: Vec<Sketch>,
-    /// For each position in a band, the sketch bit that its value may flip: the word and the shift
-    /// from the least significant bit. Word [`WORDS`], which is dropped, for positions without one.
+    /// For each position in a band, the sketch bit that the value at this position may flip: the
+    /// index of the sketch's word, and the bit's distance from the least significant bit. Positions
+    /// without a sketch bit have the index [`WORDS`], a word that is dropped.
     positions: Vec<(usize, u32)>,
 }
 
@@ -171,8 +174,8 @@ impl Bands {
     }
 
     /// Returns the default number of bands for signatures of `hashes` positions and searches for up
-    /// to `mismatches` mismatches. One band more than mismatches guarantees that all are found. A
-    /// sixth more makes searches compare far fewer rows in vain.
+    /// to `mismatches` mismatches. One band more than mismatches guarantees that all are found.
+    /// With a sixth more bands, searches compare far fewer rows that do not match.
     pub fn default_count(hashes: usize, mismatches: usize) -> usize {
         (mismatches + 1 + mismatches / 6)
             .min(hashes)
@@ -203,7 +206,7 @@ impl Bands {
             .unwrap_or(0)
     }
 
-    /// Returns the number of mismatches up to which a search by bands finds all signatures.
+    /// Returns the greatest number of mismatches at which a search by bands finds all signatures.
     pub fn guaranteed(&self) -> usize {
         self.count() - 1
     }
@@ -226,14 +229,15 @@ impl Bands {
     }
 
     /// Returns the hash of a signature's values in a band: the first [`HASH_BITS`] bits of a word
-    /// whose other bits are zero. `scheme_hash` stands for the options that made the signature.
-    /// Signatures that cannot be compared have different scheme hashes, and so most likely
-    /// different hashes.
+    /// whose other bits are zero. `scheme_hash` identifies the options that made the signature
+    /// ([`scheme_hash`]). Signatures that cannot be compared have different scheme hashes, so their
+    /// hashes most likely differ.
     pub fn hash(&self, band: usize, signature: &[u32], scheme_hash: u64) -> u64 {
         self.wide_hash(band, signature, scheme_hash) & !LOW
     }
 
-    /// Returns the hash of [`Bands::hash`] with all its 64 bits.
+    /// Returns a 64-bit hash of a signature's values in a band. [`Bands::hash`] returns its first
+    /// bits.
     pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], scheme_hash: u64) -> u64 {
         let values = self.values(band, signature);
         let hash = (values.iter()).fold(mix(scheme_hash ^ band as u64), |hash, &value| {
@@ -274,7 +278,7 @@ impl Bands {
         key
     }
 
-    /// Returns what all keys of one table row have in common: the scope's word if there is one, and
+    /// Returns the part that all keys of one table row share: the scope's word if there is one, and
     /// the sketch. The bits of the band's hash are zero.
     pub fn row_key<const N: usize>(scope: Option<u64>, sketch: &Sketch) -> Key<N> {
         let mut key = [0; N];
@@ -309,8 +313,8 @@ impl Bands {
         1.0 / (1.0 + (-1.702 * z).exp())
     }
 
-    /// Returns the layout of an index with these bands: one permutation for each band. `scope` says
-    /// whether keys begin with a scope's word.
+    /// Returns the layout of an index with these bands: one permutation for each band. `scope` is
+    /// true if keys begin with a scope's word.
     pub fn layout<const N: usize>(&self, scope: bool) -> BlockLayout<N> {
         BlockLayout::with_bands(scope, self.count(), LOW)
     }

@@ -23,7 +23,7 @@ pub struct BandPairPlan {
 }
 
 impl BandPairPlan {
-    /// Plan that finds all pairs of signatures with at most `mismatches` mismatches.
+    /// Creates a plan that finds all pairs of signatures with at most `mismatches` mismatches.
     pub fn exact(bands: Rc<Bands>, mismatches: usize) -> Self {
         BandPairPlan {
             by_bands: mismatches <= bands.guaranteed(),
@@ -32,8 +32,8 @@ impl BandPairPlan {
         }
     }
 
-    /// Plan that compares only rows that share a band. If `mismatches` exceeds what the bands
-    /// guarantee, the search misses the pairs that share no band ([`Bands::recall`]).
+    /// Creates a plan that compares only rows that share a band. If `mismatches` exceeds what the
+    /// bands guarantee, the search misses the pairs that share no band ([`Bands::recall`]).
     pub fn by_bands(bands: Rc<Bands>, mismatches: usize) -> Self {
         BandPairPlan {
             by_bands: true,
@@ -42,7 +42,7 @@ impl BandPairPlan {
         }
     }
 
-    /// Maximum number of mismatches of a pair.
+    /// Returns the maximum number of mismatches of a pair.
     pub fn mismatches(&self) -> usize {
         self.mismatches as usize
     }
@@ -80,8 +80,9 @@ impl BandPairPlan {
         }
     }
 
-    /// Returns a lower bound of the mismatches of a pair, as if its rows shared no band. The caller
-    /// subtracts the number of bands that the two rows share, in a search by bands.
+    /// Returns a lower bound of the mismatches of a pair that a search reported. In a search by
+    /// bands, the bound is computed as if the two rows shared no band, and the caller subtracts the
+    /// number of bands that they share.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

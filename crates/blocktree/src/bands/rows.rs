@@ -7,7 +7,7 @@ use crate::sort::TempFiles;
 
 /// Fetches rows with signatures from the table and decides which of them are near each other.
 pub trait RowSource {
-    /// Row as fetched: the values that a comparison needs.
+    /// Fetched row: the values that a comparison needs.
     type Row;
 
     /// Returns the number of bytes of heap memory that one fetched row takes, besides `Row` itself.

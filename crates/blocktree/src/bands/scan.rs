@@ -17,8 +17,8 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Number of bits below the row's address in the number that stands for a found entry. They hold
-/// the lower bound of the row's mismatches.
+/// Number of low bits that hold the lower bound of a row's mismatches, in the 64-bit number of a
+/// found entry. The bits above them hold the row's address.
 const BELOW: u32 = 16;
 
 /// Number of found entries that are kept in any case, even with little memory.
@@ -40,8 +40,8 @@ pub struct BandQuery<const N: usize> {
 }
 
 impl<const N: usize> BandQuery<N> {
-    /// Query for rows that have at most `mismatches` mismatches with `signature`. `scheme_hash` is
-    /// as for [`Bands::hash`]. `scope` is `None` if keys have no scope.
+    /// Creates a query for rows that have at most `mismatches` mismatches with `signature`.
+    /// `scheme_hash` is as for [`Bands::hash`]. `scope` is `None` if keys have no scope.
     pub fn new(
         bands: &Bands,
         signature: &[u32],
@@ -59,8 +59,8 @@ impl<const N: usize> BandQuery<N> {
         }
     }
 
-    /// Returns whether the sketch in `key` permits few enough mismatches. The bands in which the
-    /// row agrees with the query do not matter.
+    /// Returns whether the sketch in `key` differs from the query's sketch in so few bits that the
+    /// row may match. Ignores in which bands the row agrees with the query.
     pub fn admits(&self, key: &Key<N>) -> bool {
         let low = u64::MAX >> HASH_BITS;
         let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
@@ -74,7 +74,7 @@ impl<const N: usize> BandQuery<N> {
 pub struct BandScan<const N: usize> {
     bands: Rc<Bands>,
     query: BandQuery<N>,
-    /// Band that is read now. The number of bands after the last one.
+    /// Number of the band that is read now, from 0. After the last band, the number of bands.
     band: usize,
     /// Next leaf of the band, and the first entry key that has not been read. `None` if no leaf of
     /// the band has been read.
@@ -82,8 +82,9 @@ pub struct BandScan<const N: usize> {
     /// First leaf of each band in the current batch of [`PREFETCH_DEPTH`] bands. The tree may have
     /// changed since the leaves were found.
     ahead: [Option<Block>; PREFETCH_DEPTH],
-    /// Entries found in this pass: the packed address of the row, and in the [`BELOW`] bits below
-    /// it a lower bound of the row's mismatches, as if the row had been found in no band.
+    /// Entries found in this pass. The lowest [`BELOW`] bits of an element are a lower bound of the
+    /// row's mismatches, as if the row had been found in no band. The other bits are the row's
+    /// packed address.
     found: Vec<u64>,
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
@@ -125,10 +126,11 @@ impl<const N: usize> BandScan<N> {
         (self.from, self.to, self.done) = (0, None, false);
     }
 
-    /// Reads one more leaf. After the last leaf of a pass, appends the rows found to `rows`
-    /// instead. Returns false if the search has ended. Returns each row once, in the order of
-    /// addresses. A returned row may not be near the query: the caller compares the signatures. A
-    /// row that is not returned shares no band with the query or has too many mismatches.
+    /// Reads one more leaf. If the last leaf of a pass has been read, appends the rows found in the
+    /// pass to `rows` and reads no leaf. Returns false if the search has ended. Returns each row
+    /// once, in the order of addresses. A returned row may not be near the query: the caller
+    /// compares the signatures. A row that is not returned shares no band with the query or has too
+    /// many mismatches.
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -280,8 +282,8 @@ impl<const N: usize> BandScan<N> {
     }
 
     /// Drops the found entries with the higher half of the addresses. Another pass finds them
-    /// again. All entries of one row are in the same pass, because the bands in which it was found
-    /// count.
+    /// again. All entries of one row are kept in the same pass, because the number of bands in
+    /// which a row was found decides whether it is returned.
     fn spill(&mut self) {
         let middle = self.found.len() / 2;
         let (_, median, _) = self.found.select_nth_unstable(middle);

@@ -5,7 +5,7 @@ use super::{Bands, MAX_BANDS};
 use crate::leaf;
 
 /// Assumed Jaccard similarity of unrelated documents, which share boilerplate and frequent phrases.
-/// It determines how many rows a search is expected to compare in vain.
+/// It determines the expected number of rows that a search compares although they do not match.
 pub const BACKGROUND: f64 = 0.1;
 
 /// Share of a leaf that a build fills with entries.
@@ -42,8 +42,9 @@ impl Choice {
     }
 }
 
-/// Returns bands that guarantee to find all signatures of `hashes` positions with at most
-/// `mismatches` mismatches. `None` if that takes more than [`MAX_BANDS`] bands.
+/// Returns the numbers of bands and of positions per band with which a search is guaranteed to find
+/// all signatures with at most `mismatches` mismatches. `hashes` is the number of positions of a
+/// signature. `None` if the guarantee takes more than [`MAX_BANDS`] bands.
 pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
     let bands = Bands::new(hashes, Bands::default_count(hashes, mismatches), 0).ok()?;
     Some(Choice {
@@ -53,10 +54,11 @@ pub fn exact(hashes: usize, mismatches: usize) -> Option<Choice> {
     })
 }
 
-/// Returns the cheapest bands that find a pair with this Jaccard similarity with a probability of
-/// at least `recall`, which is below 1. The cost of a search is the number of bands plus the
-/// expected number of unrelated rows that it compares, in an index of `rows` rows. `hashes` is the
-/// number of positions of a signature. `None` if no bands reach the recall.
+/// Returns the cheapest numbers of bands and of positions per band with which a search finds a pair
+/// of the given Jaccard similarity with a probability of at least `recall`. `recall` is below 1.
+/// The cost of a search is the number of bands plus the expected number of unrelated rows that it
+/// compares, in an index of `rows` rows. `hashes` is the number of positions of a signature. `None`
+/// if no numbers of bands and positions reach the recall.
 pub fn approximate(similarity: f64, recall: f64, hashes: usize, rows: f64) -> Option<Choice> {
     let cost = |choice: &Choice| choice.bands as f64 + choice.candidates(rows);
     (1..=hashes.min(super::MAX_BAND_WIDTH))

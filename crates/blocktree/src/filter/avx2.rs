@@ -7,7 +7,7 @@ use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
 
-/// Number of keys in one step, because a register holds four distances of 64 bits.
+/// Number of keys that one step compares: a register holds four distances of 64 bits.
 const STEP: usize = 4;
 /// Number of steps whose results are examined together.
 const STEPS: usize = 4;
@@ -18,8 +18,9 @@ pub(super) fn is_there() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt")
 }
 
-/// AVX2 kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel for
-/// this number of compared words.
+/// AVX2 kernel of [`super::within`]: appends to `found` the positions of the keys within `radius`
+/// bits of the query. Returns false, without a comparison, if there is no kernel for this number of
+/// compared words.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -37,7 +38,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// [`within`] for keys of `N` words whose last `W` words are compared.
+/// Like [`within`], for keys of `N` words of which the last `W` words are compared.
 #[target_feature(enable = "avx2,popcnt")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -74,10 +75,10 @@ fn of_words<const N: usize, const W: usize>(
     push_rest(keys, seen, query, N - W, radius, found);
 }
 
-/// AVX2 kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key. `SPREAD`
-/// is true if the bytes of a scope separate the compared words of two keys. Returns false, without
-/// a comparison, if the page has too few bytes behind the keys for the loads, which read beyond
-/// them.
+/// AVX2 kernel of [`super::within_leaf`]: appends to `found` the indexes of the keys in `words`
+/// within `radius` bits of the query. Each key has `W` compared words. `SPREAD` is true if the
+/// bytes of a scope separate the compared words of two keys. The loads read beyond the keys.
+/// Returns false, without a comparison, if too few bytes of the page follow the keys.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -147,10 +148,10 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// Returns the shuffle that unpacks two words from the 16 packed bytes loaded for half a register:
-/// for each byte of the words, its index among the packed bytes, or 0x80 for a zero byte. One
-/// shuffle for the low half of a register, one for the high half. `stride` and `cut` are as in
-/// [`PackedWords`].
+/// Returns two byte shuffles, one for each half of a register. A shuffle unpacks two compared words
+/// from the 16 packed bytes that were loaded for its half. Its element `i` is the index of the
+/// packed byte that becomes byte `i` of the words, or 0x80 for a zero byte. Each key has `W`
+/// compared words. `stride` and `cut` are the fields of [`PackedWords`].
 fn byte_indexes<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -> [[u8; 16]; 2] {
     [0, 1].map(|half| {
         std::array::from_fn(|at| match (at / 8, at % 8) {
@@ -165,8 +166,8 @@ fn byte_indexes<const W: usize, const SPREAD: bool>(stride: usize, cut: usize) -
     })
 }
 
-/// Loads the packed bytes of two words, for half a register. `stride` is the number of bytes from
-/// one key to the next.
+/// Loads the packed bytes of two compared words, which fill half a register. `stride` is the number
+/// of bytes from one key to the next.
 ///
 /// # Safety
 /// 16 bytes can be read at `at`. If `W` is 1 and `SPREAD` is true, 8 bytes can be read at `at` and
@@ -205,7 +206,8 @@ fn count(words: __m256i) -> __m256i {
 }
 
 /// Loads the compared words (without the scope) of `4 / W` keys into one register. `keys` has the
-/// bytes of the keys of one step, and `part` is the number of the `4 / W` keys among them.
+/// bytes of the keys of one step, which consist of `W` parts of `4 / W` keys each. `part` is the
+/// index of the part to load.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
@@ -236,15 +238,16 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
     }
 }
 
-/// Restores the order of the words of two registers after an unpack or add instruction, which takes
-/// half a register from each by turns.
+/// Swaps the two middle words. Restores the order of the words after an instruction that took half
+/// a register from each of its two operands by turns.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_order(words: __m256i) -> __m256i {
     _mm256_permute4x64_epi64::<0b11_01_10_00>(words)
 }
 
-/// Returns the sums of each two neighbouring words, in the order of the words.
+/// Adds each two neighbouring words: word 0 and word 1, then word 2 and word 3. Returns the two
+/// sums of `low`, then the two sums of `high`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pairs(low: __m256i, high: __m256i) -> __m256i {

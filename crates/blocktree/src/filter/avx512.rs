@@ -6,7 +6,7 @@ use super::{push_bits, push_rest};
 use crate::key::Key;
 use std::arch::x86_64::*;
 
-/// Number of keys in one step, because a register holds eight distances of 64 bits.
+/// Number of keys that one step compares: a register holds eight distances of 64 bits.
 const STEP: usize = 8;
 
 /// Returns whether the processor has the instructions that [`within`] needs.
@@ -17,8 +17,9 @@ pub(super) fn is_there() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// AVX-512 kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel
-/// for this number of compared words.
+/// AVX-512 kernel of [`super::within`]: appends to `found` the positions of the keys within
+/// `radius` bits of the query. Returns false, without a comparison, if there is no kernel for this
+/// number of compared words.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -36,8 +37,8 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// [`within`] for keys of `N` words whose last `W` words are compared. Examines the results of
-/// `STEPS` steps together.
+/// Like [`within`], for keys of `N` words of which the last `W` words are compared. Collects the
+/// results of `STEPS` steps before it examines them.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     keys: &[u8],
@@ -79,7 +80,8 @@ fn of_words<const N: usize, const W: usize, const STEPS: usize>(
         push_bits(near, seen, found);
         seen += STEP * STEPS;
     }
-    // The remaining steps matter: groups of few keys are compared as often as whole leaves.
+    // The keys left over are compared by single steps, not one by one. They matter, because groups
+    // of few keys are compared as often as whole leaves.
     let steps = rest.chunks_exact(bytes);
     let rest = steps.remainder();
     for keys in steps {
@@ -107,9 +109,10 @@ pub(super) fn packed_is_there() -> bool {
     is_there() && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi")
 }
 
-/// Returns the shuffle that unpacks eight compared words: for each of their 64 bytes, its index
-/// among the packed bytes. The second result has a set bit for each byte that the packed keys
-/// contain; the other bytes are omitted on the page. `stride` and `cut` are as in [`PackedWords`].
+/// Returns a byte shuffle and a byte mask, which unpack eight compared words (64 bytes) from packed
+/// keys. Element `i` of the shuffle is the index of the packed byte that becomes byte `i` of the
+/// words. Bit `i` of the mask is set if the packed keys contain that byte, and clear if the page
+/// omits it. Each key has `W` compared words. `stride` and `cut` are the fields of [`PackedWords`].
 const fn byte_indexes<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u64) {
     let (mut indexes, mut there) = ([0; 64], 0);
     let mut at = 0;
@@ -125,8 +128,8 @@ const fn byte_indexes<const W: usize>(stride: usize, cut: usize) -> ([u8; 64], u
     (indexes, there)
 }
 
-/// Returns [`byte_indexes`] of keys whose compared words are adjacent, for each number of omitted
-/// bytes from 0 to 7.
+/// Returns the results of [`byte_indexes`] for keys whose compared words follow each other without
+/// a gap. The index in the array is the number of omitted bytes, from 0 to 7.
 const fn dense_byte_indexes<const W: usize>() -> [([u8; 64], u64); 8] {
     let mut all = [([0; 64], 0); 8];
     let mut cut = 0;
@@ -137,10 +140,10 @@ const fn dense_byte_indexes<const W: usize>() -> [([u8; 64], u64); 8] {
     all
 }
 
-/// AVX-512 kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key.
-/// `SPREAD` is true if the bytes of a scope separate the compared words of two keys. Returns false,
-/// without a comparison, if the page has too few bytes behind the keys for the loads, which read
-/// beyond them.
+/// AVX-512 kernel of [`super::within_leaf`]: appends to `found` the indexes of the keys in `words`
+/// within `radius` bits of the query. Each key has `W` compared words. `SPREAD` is true if the
+/// bytes of a scope separate the compared words of two keys. The loads read beyond the keys.
+/// Returns false, without a comparison, if too few bytes of the page follow the keys.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,popcnt")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -152,8 +155,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     const STEPS: usize = 4;
     debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
     let (bytes, count, stride) = (words.bytes, words.count, words.stride);
-    // Number of bytes that are loaded for eight compared words. With scopes between them, these are
-    // the bytes of two registers.
+    // Number of bytes that are loaded for eight compared words: one register, or two registers if
+    // there are scopes between the words.
     let reach = if SPREAD { 128 } else { 64 };
     if count.div_ceil(STEP) * STEP * stride + reach > bytes.len() {
         return false;
@@ -207,8 +210,9 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     true
 }
 
-/// Loads packed bytes at `at` and unpacks eight words from them by [`byte_indexes`]. Unless
-/// `SPREAD`, bytes without a bit in `there` become zero.
+/// Returns eight words, unpacked from the bytes at `at`. `indexes` and `there` are the shuffle and
+/// the mask that [`byte_indexes`] returns. If `SPREAD` is false, bytes whose bit in `there` is
+/// clear become zero.
 ///
 /// # Safety
 /// 64 bytes can be read at `at`, or 128 if `SPREAD` is true.
@@ -229,7 +233,8 @@ unsafe fn unpack<const SPREAD: bool>(at: *const u8, indexes: __m512i, there: u64
 }
 
 /// Loads the compared words (without the scope) of `8 / W` keys into one register. `keys` has the
-/// bytes of the keys of one step, and `part` is the number of the `8 / W` keys among them.
+/// bytes of the keys of one step, which consist of `W` parts of `8 / W` keys each. `part` is the
+/// index of the part to load.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {
@@ -280,7 +285,8 @@ fn odd() -> __m512i {
     _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15)
 }
 
-/// Returns the sums of each two neighbouring words, in the order of the words.
+/// Adds each two neighbouring words: word 0 and word 1, word 2 and word 3, and so on. Returns the
+/// four sums of `low`, then the four sums of `high`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pairs(low: __m512i, high: __m512i) -> __m512i {

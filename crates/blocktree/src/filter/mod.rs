@@ -24,8 +24,8 @@ pub use prefix::{leaf_with_prefix, with_prefix};
 use crate::key::{Key, word_at};
 
 /// Appends to `found`, in ascending order, the positions of the keys within `radius` bits of the
-/// query. `keys` contains whole keys of `N` words in the machine's byte order. The first `skipped`
-/// words of each key do not count for the distance.
+/// query. `keys` contains the bytes of whole keys of `N` words, in the machine's byte order. The
+/// first `skipped` words of each key do not count for the distance.
 #[inline]
 pub fn within<const N: usize>(
     keys: &[u8],
@@ -96,7 +96,7 @@ pub fn within_portable<const N: usize>(
     push_rest(keys, 0, query, skipped, radius, found);
 }
 
-/// [`within_portable`], compiled with the POPCNT instruction of x86-64.
+/// Does the same as [`within_portable`], compiled with the POPCNT instruction of x86-64.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn within_popcnt<const N: usize>(
@@ -109,8 +109,8 @@ fn within_popcnt<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// Compares one key after the other with the query, from position `from` on. Appends positions as
-/// [`within`] does.
+/// Appends to `found` the positions of the keys within `radius` bits of the query, from position
+/// `from` on. Compares one key at a time.
 #[inline(always)]
 fn push_rest<const N: usize>(
     keys: &[u8],

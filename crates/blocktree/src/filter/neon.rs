@@ -8,15 +8,16 @@ use crate::key::Key;
 use std::arch::aarch64::*;
 use std::array::from_fn;
 
-/// Number of keys compared in one step. Each byte of a register is the result for one key.
+/// Number of keys that one step compares. Each byte of a register is the result for one key.
 const STEP: usize = 16;
 /// Keys of `N` words that are compared in one step.
 type Step<const N: usize> = [[Word; N]; STEP];
 /// Bytes of a 64-bit word in the machine's byte order, as on a page.
 type Word = [u8; 8];
 
-/// NEON kernel of [`super::within`]. Returns false, without a comparison, if there is no kernel for
-/// this number of compared words.
+/// NEON kernel of [`super::within`]: appends to `found` the positions of the keys within `radius`
+/// bits of the query. Returns false, without a comparison, if there is no kernel for this number of
+/// compared words.
 #[target_feature(enable = "neon")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -34,7 +35,7 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// [`within`] for keys of `N` words whose last `W` words are compared.
+/// Like [`within`], for keys of `N` words of which the last `W` words are compared.
 #[target_feature(enable = "neon")]
 fn of_words<const N: usize, const W: usize>(
     keys: &[u8],
@@ -50,7 +51,7 @@ fn of_words<const N: usize, const W: usize>(
             let first_word = |key: usize| N * key + N - W;
             let two_words = |i: usize| match (N, W) {
                 (1, 1) => load(words, 2 * i),
-                // Two keys of a scope and one compared word. The scopes are dropped.
+                // Two keys, each with a scope and one compared word. The scopes are dropped.
                 (_, 1) => {
                     let key = |number: usize| load_u64(words, 2 * (2 * i + number));
                     vreinterpretq_u8_u64(vuzp2q_u64(key(0), key(1)))
@@ -65,10 +66,10 @@ fn of_words<const N: usize, const W: usize>(
     );
 }
 
-/// NEON kernel of [`super::within_leaf`]: compares the `W` words in `words` of each key. `SPREAD`
-/// is true if the bytes of a scope separate the compared words of two keys. Returns false, without
-/// a comparison, if the page has too few bytes behind the keys for the loads, which read beyond
-/// them.
+/// NEON kernel of [`super::within_leaf`]: appends to `found` the indexes of the keys in `words`
+/// within `radius` bits of the query. Each key has `W` compared words. `SPREAD` is true if the
+/// bytes of a scope separate the compared words of two keys. The loads read beyond the keys.
+/// Returns false, without a comparison, if too few bytes of the page follow the keys.
 #[target_feature(enable = "neon")]
 pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     words: PackedWords<'_>,
@@ -118,8 +119,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
 }
 
 /// NEON kernel of [`super::with_prefix`] for keys of two words. Appends to `found` the positions of
-/// the keys whose first word agrees with `wanted` in the bits of `mask`. Calls `rest` to compare
-/// the keys if they are fewer than 16.
+/// the keys whose first word agrees with `wanted` in the bits of `mask`. If there are fewer than 16
+/// keys, calls `rest` instead, which compares them.
 #[target_feature(enable = "neon")]
 pub(super) fn with_prefix(
     keys: &[u8],
@@ -138,10 +139,10 @@ pub(super) fn with_prefix(
     each_step::<2>(keys, equal_of, rest, found);
 }
 
-/// NEON kernel of [`super::leaf_with_prefix`] for `count` keys, each `stride` bytes behind the
-/// previous key. Appends to `found` the positions of the keys whose first eight bytes agree with
-/// `wanted` in the bits of `mask`. Returns false, without a comparison, if there are too few bytes
-/// behind the keys for the loads, which read beyond them.
+/// NEON kernel of [`super::leaf_with_prefix`] for `count` keys at the start of `bytes`. Each key
+/// starts `stride` bytes behind the start of the previous key. Appends to `found` the positions of
+/// the keys whose first eight bytes agree with `wanted` in the bits of `mask`. The loads read
+/// beyond the keys. Returns false, without a comparison, if too few bytes follow the keys.
 #[target_feature(enable = "neon")]
 pub(super) fn packed_with_prefix(
     bytes: &[u8],
@@ -169,8 +170,9 @@ pub(super) fn packed_with_prefix(
     true
 }
 
-/// Compares 16 words with `wanted`. Sets the byte of each word that agrees with `wanted` in the
-/// bits of `mask`. `two(i)` loads the words `2 * i` and `2 * i + 1`.
+/// Compares 16 words with `wanted`. Returns a byte for each word: all ones if the word agrees with
+/// `wanted` in the bits of `mask`, otherwise zero. `two(i)` loads the words `2 * i` and
+/// `2 * i + 1`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_t {
@@ -185,10 +187,10 @@ fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_
     vuzp1q_u8(of_8(0), of_8(1))
 }
 
-/// Calls `matches_of` for each 16 keys of `N` words and appends the positions of the keys whose
-/// bytes it sets to `found`. If the number of keys is not a multiple of 16, the last 16 keys are
-/// compared once more, and only new positions are appended. If there are fewer than 16 keys, calls
-/// `rest`.
+/// Calls `matches_of` for each step of 16 keys of `N` words. Its result has a byte for each key.
+/// Appends to `found` the positions of the keys whose byte is not zero. If the number of keys is
+/// not a multiple of 16, calls `matches_of` again for the last 16 keys and appends only the new
+/// positions. If there are fewer than 16 keys, calls `rest` instead.
 #[inline]
 #[target_feature(enable = "neon")]
 fn each_step<const N: usize>(
@@ -213,8 +215,9 @@ fn each_step<const N: usize>(
     }
 }
 
-/// Returns registers of two query words: for keys of four words, words 0 and 1, then words 2 and 3.
-/// For keys of fewer words both registers are equal: the words 0 and 1, or twice word 0.
+/// Returns the query in two registers of two words each. A query of four words has words 0 and 1 in
+/// the first register, and words 2 and 3 in the second. A query of two words has words 0 and 1 in
+/// both registers. A query of one word has this word twice in both registers.
 #[inline]
 #[target_feature(enable = "neon")]
 fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
@@ -224,9 +227,10 @@ fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
     })
 }
 
-/// Compares 16 keys of `W` words with the query. Sets the byte of each key that is within the
-/// radius. `two_words(i)` loads the words `2 * i` and `2 * i + 1`, counted over all keys. `queries`
-/// is the result of [`queries_of`].
+/// Compares 16 keys of `W` words with the query. Returns a byte for each key: all ones if the key
+/// is within the radius, otherwise zero. `two_words(i)` loads the words `2 * i` and `2 * i + 1`, if
+/// the words of all keys are numbered one after the other. `queries` is the result of
+/// [`queries_of`].
 #[inline]
 #[target_feature(enable = "neon")]
 fn near<const W: usize>(
@@ -258,7 +262,8 @@ fn near<const W: usize>(
     }
 }
 
-/// Returns 16 sums, each of eight neighbouring bytes, in the order of the registers and bytes.
+/// Adds each eight neighbouring bytes. Returns the 16 sums in the order of the registers, two for
+/// each register.
 #[inline]
 #[target_feature(enable = "neon")]
 fn sum_of_8(registers: [uint8x16_t; 8]) -> uint8x16_t {
@@ -287,7 +292,8 @@ fn load_u64(words: &[Word], at: usize) -> uint64x2_t {
     vreinterpretq_u64_u8(load(words, at))
 }
 
-/// Reduces the results of 16 keys from a byte (all ones or zero) to four bits each.
+/// Returns the results of 16 keys with four bits for each key. `bytes` has a byte for each key: all
+/// ones or zero.
 #[inline]
 #[target_feature(enable = "neon")]
 fn lanes(bytes: uint8x16_t) -> u64 {
@@ -295,7 +301,8 @@ fn lanes(bytes: uint8x16_t) -> u64 {
     vget_lane_u64::<0>(vreinterpret_u64_u8(narrow))
 }
 
-/// Returns a mask of the results of the first `keys` keys of a step, with four bits for each key.
+/// Returns a mask that selects the first `keys` keys of a step. The mask has four bits for each
+/// key.
 #[inline]
 fn first_lanes(keys: usize) -> u64 {
     match keys < STEP {

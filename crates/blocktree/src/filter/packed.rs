@@ -75,7 +75,7 @@ fn within_compared(
     }
 }
 
-/// [`within_compared`] for `W` compared words of each key.
+/// Like [`within_compared`], for keys with `W` compared words.
 #[cfg(any(
     target_arch = "x86_64",
     all(target_arch = "aarch64", target_endian = "little")
@@ -116,8 +116,8 @@ fn within_packed<const W: usize>(
     false
 }
 
-/// Portable kernel of [`within_leaf`]. `radius` is the remaining radius, after subtraction of the
-/// distance of the omitted bits.
+/// Portable kernel of [`within_leaf`]. `radius` is the radius of the search minus the number of
+/// omitted bits in which the keys differ from the query.
 #[inline(always)]
 fn within_words<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -139,7 +139,7 @@ fn within_words<const N: usize>(
     }
 }
 
-/// [`within_words`], compiled with the POPCNT instruction of x86-64.
+/// Does the same as [`within_words`], compiled with the POPCNT instruction of x86-64.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn within_words_popcnt<const N: usize>(
@@ -174,9 +174,10 @@ mod tests {
     use crate::shape::Shape;
     use proptest::prelude::*;
 
-    /// Returns a leaf whose keys begin with `alike` bytes of the query, or of another key if
-    /// `other`. Each element of `keys` has a key, bits to flip, and a flag: if it is true, the
-    /// query is taken instead of the key. The bits are flipped in what follows the common bytes.
+    /// Returns a leaf whose keys all begin with the same `alike` bytes: those of the query, or of
+    /// another key if `other` is true. Each element of `keys` makes one key of the leaf. It has a
+    /// key, bits to flip, and a flag. If the flag is true, the bits are flipped in the query,
+    /// otherwise in the element's key. Only bits behind the common bytes are flipped.
     fn leaf_of<const N: usize>(
         query: &Key<N>,
         alike: usize,

@@ -33,13 +33,13 @@ impl<'a> PackedWords<'a> {
         }
     }
 
-    /// Returns the mask of those bits of the first compared word that the page does not omit.
+    /// Returns a mask of the bits of the first compared word that the page stores.
     pub fn mask(&self) -> u64 {
         u64::MAX >> (8 * self.cut)
     }
 
-    /// Returns whether bytes that are not compared, those of a scope, are between the compared
-    /// words of one key and those of the next. `words` is the number of compared words of a key.
+    /// Returns whether the bytes of a scope, which are not compared, separate the compared words of
+    /// one key from those of the next key. `words` is the number of compared words of a key.
     pub fn is_spread(&self, words: usize) -> bool {
         self.stride > 8 * words
     }

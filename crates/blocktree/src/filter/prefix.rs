@@ -5,8 +5,8 @@ use crate::key::word_at;
 use crate::leaf::LeafKeys;
 
 /// Appends to `found`, in ascending order, the indexes of the keys whose word at index `word`
-/// agrees with `wanted` in its first `bits` bits (1 to 64). `keys` contains whole keys of `N` words
-/// in the machine's byte order.
+/// agrees with `wanted` in its first `bits` bits (1 to 64). `keys` contains the bytes of whole keys
+/// of `N` words, in the machine's byte order.
 #[inline]
 pub fn with_prefix<const N: usize>(
     keys: &[u8],
@@ -82,7 +82,7 @@ pub fn leaf_with_prefix<const N: usize>(
     found.extend((0..keys.len()).filter(equal).map(|i| i as u16));
 }
 
-/// Portable kernel of [`with_prefix`], from the key at position `from` on. `mask` selects the
+/// Portable kernel of [`with_prefix`]. Starts at the key at position `from`. `mask` selects the
 /// compared bits of the word.
 fn with_prefix_portable<const N: usize>(
     keys: &[u8],
@@ -99,8 +99,8 @@ fn with_prefix_portable<const N: usize>(
     }
 }
 
-/// AVX-512 kernel of [`with_prefix`] for the first word of keys of two words, 16 keys at a time.
-/// `mask` selects the compared bits.
+/// AVX-512 kernel of [`with_prefix`] for keys of two words. Compares the first words of 16 keys at
+/// a time. `mask` selects the compared bits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>) {
@@ -129,9 +129,9 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
     with_prefix_portable::<2>(keys, STEP * steps.len(), 0, wanted, mask, found);
 }
 
-/// AVX-512 kernel of [`leaf_with_prefix`] for the first word on the page of keys that take at most
-/// 16 bytes there, eight keys at a time. `stride` is the number of bytes of a key. `mask` selects
-/// the compared bits, none of which the page omits.
+/// AVX-512 kernel of [`leaf_with_prefix`] for keys that take at most 16 bytes on the page. Compares
+/// the first word that the page stores, of eight keys at a time. `stride` is the number of bytes of
+/// a key. `mask` selects the compared bits, none of which the page omits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn packed_with_prefix_avx512<const N: usize>(

@@ -9,15 +9,16 @@ use crate::probes::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
-/// Flag in the state of an entry whose row has been resolved. The bits below [`UNWANTED`] are the
-/// address that the caller's `resolve` returned.
+/// Flag in an entry's element of `rows`: the entry's row has been resolved. The bits below
+/// [`UNWANTED`] are the address that the caller's `resolve` returned.
 const RESOLVED: u64 = 1 << 63;
-/// Flag, together with [`RESOLVED`], in the state of an entry for which `resolve` returned `None`.
+/// Flag in an entry's element of `rows`, together with [`RESOLVED`]: `resolve` returned `None` for
+/// the entry.
 const UNWANTED: u64 = 1 << 62;
-/// Unit of the pair counter in the state of an entry that has not been resolved: the number of
-/// pairs of the entry is stored in the bits above its 48-bit address.
+/// Unit of the pair counter in an entry's element of `rows`, if the entry has not been resolved.
+/// The counter is in the bits above the 48-bit address.
 const PAIR_COUNT_UNIT: u64 = 1 << 48;
-/// Maximum number of pairs that the state of an unresolved entry counts.
+/// Maximum value of the pair counter of an entry that has not been resolved.
 pub(super) const MAX_COUNTED_PAIRS: u32 = 1 << 13;
 
 /// Run of the entries of a chunk that are in the same scope. Without scopes, all entries are one
@@ -32,8 +33,8 @@ pub(super) struct ScopeRun {
     pub groups: Range<usize>,
     /// Start of the run's slots in the directory of the chunk.
     directory: usize,
-    /// Number of low bits of a prefix (relative to the run's lowest prefix) that do not select a
-    /// directory slot.
+    /// Number of low bits that a prefix drops to become the number of a directory slot. The run's
+    /// lowest prefix is subtracted first.
     shift: u32,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct SortedChunk<const N: usize> {
     scope_words: usize,
     /// True if only one entry is kept for each distinct key.
     distinct: bool,
-    /// Number of pairs of an entry that are returned before the entry's row is resolved.
+    /// Number of pairs of an entry that the search returns without resolving the entry's row.
     unresolved_pairs: u32,
     keys: Vec<Key<N>>,
     /// For each key, the packed address of the row, with the flags [`RESOLVED`] and [`UNWANTED`] or
@@ -62,8 +63,9 @@ pub(super) struct SortedChunk<const N: usize> {
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
-    /// Directory of the groups: for the high bits of a prefix, the first group whose prefix has the
-    /// same high bits or greater ones. Each run has its own slots.
+    /// Directory by which a group is found by its prefix. The high bits of a prefix select a slot.
+    /// The slot has the index of the first group whose prefix has these high bits or greater ones.
+    /// Each run has its own slots.
     directory: Vec<u32>,
     /// In a thinned search, a number for each entry: its pairs so far, or its parent in a forest
     /// ([`Thinning`](super::Thinning)).
@@ -106,7 +108,7 @@ impl<const N: usize> SortedChunk<N> {
     }
 
     /// Lets [`SortedChunk::row`] return an entry's own address for the first `pairs` pairs of the
-    /// entry, without resolving it. At most [`MAX_COUNTED_PAIRS`].
+    /// entry, without resolving it. `pairs` is reduced to [`MAX_COUNTED_PAIRS`] if it is greater.
     pub fn trust(&mut self, pairs: u32) {
         self.unresolved_pairs = pairs.min(MAX_COUNTED_PAIRS);
     }
@@ -157,15 +159,16 @@ impl<const N: usize> SortedChunk<N> {
         self.rows.drain(..entries.start);
     }
 
-    /// Replaces each key by the key that `permutation` restores: without the hash of a band.
+    /// Replaces each key by its restored key ([`Permutation::restore`]), in which the bits of a
+    /// band's hash are zero.
     pub fn restore(&mut self, permutation: &Permutation<N>) {
         for key in &mut self.keys {
             *key = permutation.restore(key);
         }
     }
 
-    /// Returns the scope of a key, or 0 without scopes, and its first `bits` bits after the scope,
-    /// as a number.
+    /// Returns the bucket of a key: the scope (0 if keys have none), then the first `bits` bits
+    /// after the scope, as a number.
     pub fn bucket(&self, key: &Key<N>, bits: u32) -> (u64, u64) {
         let scope = if self.scope_words == 0 { 0 } else { key[0] };
         (scope, prefix(key[self.scope_words], bits))
@@ -183,9 +186,9 @@ impl<const N: usize> SortedChunk<N> {
             && self.rows.try_reserve(more).is_ok()
     }
 
-    /// Copies the entries of a leaf from `from` (inclusive) to `to` (exclusive, if given), in the
-    /// scope `scope` if given. Does no more while the leaf is locked. After unlocking it, the
-    /// caller calls [`SortedChunk::accept`].
+    /// Copies entries of a leaf: from `from` (inclusive) to `to` (exclusive), and only those in
+    /// `scope`. `to` and `scope` are `None` for no limit. The leaf is locked, so this function only
+    /// copies. The caller unlocks the leaf and then calls [`SortedChunk::accept`].
     pub fn copy<P: Deref<Target = Page>>(
         &mut self,
         leaf: &Leaf<P, N>,
@@ -200,8 +203,9 @@ impl<const N: usize> SortedChunk<N> {
             .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }
 
-    /// Appends the copied entries whose addresses are `wanted` to the chunk, in key order. They
-    /// must be from a leaf to the right of all earlier ones.
+    /// Appends the copied entries to the chunk, in key order, except entries for whose address
+    /// `wanted` returns false. The entries must be from a leaf to the right of all leaves in the
+    /// chunk.
     pub fn accept(&mut self, wanted: &mut impl FnMut(Tid) -> bool) {
         self.incoming.sort_unstable();
         for (key, row) in self.incoming.drain(..) {
@@ -214,9 +218,9 @@ impl<const N: usize> SortedChunk<N> {
         }
     }
 
-    /// Divides the entries into groups whose first `bits` bits are equal. With `coarser`, uses
-    /// fewer bits in a run where groups would have less than four entries on average, so that each
-    /// group has fewer neighbouring groups to look up. Returns false if memory is exhausted.
+    /// Divides the entries into groups whose first `bits` bits are equal. With `coarser`, a run
+    /// whose groups would have less than four entries on average is grouped by fewer bits. Then
+    /// each group has fewer neighbouring groups to look up. Returns false if memory is exhausted.
     pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
         let mut start = 0;
         while start < self.keys.len() {
@@ -235,8 +239,8 @@ impl<const N: usize> SortedChunk<N> {
         true
     }
 
-    /// Returns the greatest number of leading bits, up to `bits`, with which the groups of a run of
-    /// entries have four entries or more on average.
+    /// Returns the greatest number of leading bits, up to `bits`, such that groups of `entries`
+    /// with these bits equal have at least four entries on average.
     fn coarser(&self, entries: Range<usize>, bits: u32) -> u32 {
         /// Minimum average number of entries of a group.
         const FEWEST: usize = 4;
@@ -257,8 +261,8 @@ impl<const N: usize> SortedChunk<N> {
             .unwrap_or(bits)
     }
 
-    /// Forms the groups and the directory of one run, the entries of one scope. Returns false if
-    /// memory is exhausted.
+    /// Forms the groups and the directory of one run: all entries of the chunk in one scope.
+    /// Returns false if memory is exhausted.
     fn form_run(&mut self, scope: u64, entries: Range<usize>, bits: u32) -> bool {
         let word = self.scope_words;
         let first = self.groups.len();
@@ -332,10 +336,10 @@ impl<const N: usize> SortedChunk<N> {
         Some(from + found.ok()?)
     }
 
-    /// Returns the row of an entry, for one more pair of the entry. `None` if the row must not be
-    /// in a pair. The first pairs of an entry get its own address ([`SortedChunk::trust`]). The
-    /// pairs after them get what `resolve` returns for that address. It is called at most once per
-    /// entry.
+    /// Returns the address of an entry's row for one more pair of the entry. `None` if the row must
+    /// not be in a pair. For the first pairs of an entry, this is the address in the entry
+    /// ([`SortedChunk::trust`]). For later pairs, it is the address that `resolve` returns for it.
+    /// `resolve` is called at most once per entry.
     #[inline]
     pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
         let cell = &self.rows[entry];

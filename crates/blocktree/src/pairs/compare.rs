@@ -14,15 +14,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A step of the search ends when it has reported this number of pairs, or a few more.
+/// Number of reported pairs after which a step of the search ends. The number is checked after each
+/// comparison of an entry with many keys, so a step may report more pairs.
 const BATCH: usize = 1024;
-/// Maximum number of keys that an entry is compared with at once. A step may exceed its batch by as
-/// many pairs.
+/// Maximum number of keys that an entry is compared with at once. So a step may report this number
+/// of pairs more than [`BATCH`].
 const MAX_KEYS_AT_ONCE: usize = 4096;
 /// Number of comparisons of keys between two checks for interrupts.
 const PAUSE: usize = 1 << 18;
-/// A step of the search ends after this number of comparisons, which take some tenths of a second,
-/// even if it has found few pairs.
+/// Number of comparisons after which a step of the search ends, even if it has found few pairs.
+/// These comparisons take some tenths of a second.
 const MAX_STEP_COMPARISONS: u64 = 1 << 26;
 
 /// The two chunks whose entries are compared, and the pass of the plan that compares them.
@@ -47,11 +48,13 @@ impl<const N: usize> JoinInputs<'_, N> {
         self.passes.len() - 1
     }
 
-    /// Returns the first of the entries `others` in the right chunk that this pass compares with
-    /// `entry` of the left chunk. The keys of `others` are in order, and none is below the key of
-    /// `entry`. Skips keys equal to that of `entry` unless this is the first pass, which reports
-    /// their pairs. The number of such pairs may be the square of the number of equal rows or row
-    /// versions.
+    /// Returns the index of the first entry in `others`, a range of the right chunk, that this pass
+    /// compares with `entry` of the left chunk. The keys of `others` are in ascending order, and
+    /// none is below the key of `entry`.
+    ///
+    /// If only one pass reports a pair, that is the first pass for equal keys. The other passes
+    /// skip keys equal to that of `entry`, because the number of their pairs may be the square of
+    /// the number of equal rows or row versions.
     #[inline]
     fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
         let key = &self.left.keys()[entry];
@@ -87,7 +90,7 @@ pub(super) struct JoinCursor {
     group: usize,
     /// Number of the next candidate among the neighbours of the current group.
     neighbour: usize,
-    /// How the neighbours of a group of the run are found. `None` before the run's first group.
+    /// Rule that finds the neighbours of a group of the run. `None` before the run's first group.
     neighbours: Option<Neighbours>,
     /// The two groups that are compared now.
     task: Option<GroupPair>,
@@ -122,7 +125,7 @@ pub(super) struct GroupPair {
     pub left: Range<usize>,
     /// Entries of the group in the right chunk.
     pub right: Range<usize>,
-    /// True if both are the same group.
+    /// True if the entries of `left` and of `right` are in the same group.
     pub same: bool,
     /// In a thinned search, the entries of `right` that can still produce pairs.
     pub open: OpenEntries,
@@ -141,8 +144,9 @@ pub(super) struct Compare<const N: usize> {
     pub distinct: bool,
     /// Pairs that a thinned search skips. `None` in other searches.
     pub thinning: Option<Thinning>,
-    /// Cache of the XOR values between the prefixes of neighbouring groups, by the number of bits
-    /// of a prefix and the number of bits that may differ. `None` if there are too many values.
+    /// Cache of the XOR values between the prefixes of neighbouring groups. The map's key is the
+    /// number of bits of a prefix and the number of bits that may differ. The map's value is `None`
+    /// if there are too many XOR values.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
     /// Buffer for the positions of keys within the radius.
     pub found: Vec<u16>,
@@ -191,15 +195,17 @@ impl<const N: usize> Compare<N> {
         self.comparisons += comparisons as u64;
     }
 
-    /// Counts other work, which takes about as long as `work` comparisons, for interrupt checks.
+    /// Adds other work to the counter for interrupt checks. The work takes about as long as `work`
+    /// comparisons.
     #[inline]
     pub(super) fn count_other(&mut self, work: usize) {
         self.since_pause += work;
     }
 
-    /// In a thinned search, initializes the marks of a chunk's entries: 0 pairs each, or each entry
-    /// as its own parent. `first` is the number of the chunk's first entry in the forest. Returns
-    /// false if memory is exhausted.
+    /// In a thinned search, initializes the marks of the entries of `chunk`. With
+    /// [`Thinning::Degree`], a mark counts pairs and starts at 0. With [`Thinning::Forest`], a mark
+    /// is the number of the entry's parent, and each entry starts as its own parent. `first` is the
+    /// number of the chunk's first entry in the forest. Returns false if memory is exhausted.
     pub fn mark(&self, chunk: &mut SortedChunk<N>, first: usize) -> bool {
         match self.thinning {
             None => true,
@@ -209,7 +215,7 @@ impl<const N: usize> Compare<N> {
     }
 
     /// Continues the comparison of two chunks at the cursor `join`. Returns true when all groups
-    /// have been compared, and false if the step ends before: after a batch of pairs or many
+    /// have been compared, and false if the step ends earlier, after a batch of pairs or many
     /// comparisons. `resolve` and `emit` are as for [`Pairs::step`](super::Pairs::step).
     pub fn resume<S: ReadPages>(
         &mut self,
@@ -312,8 +318,8 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Returns how the neighbours of a group are found. Prefixes have `bits` bits, and those of
-    /// neighbours differ in at most `threshold` bits. `groups` is the number of possible
+    /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and those
+    /// of neighbours differ in at most `threshold` bits. `groups` is the number of possible
     /// neighbours.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
@@ -327,8 +333,8 @@ impl<const N: usize> Compare<N> {
     }
 
     /// Compares the first entry of `task.left` with up to [`MAX_KEYS_AT_ONCE`] entries of
-    /// `task.right` and reports the pairs. Removes the entry from `task.left` after the last entry
-    /// of `task.right`.
+    /// `task.right` and reports the pairs. Removes the entry from `task.left` when it has been
+    /// compared with the last entry of `task.right`.
     #[inline]
     fn compare_entry(
         &mut self,
@@ -392,8 +398,8 @@ impl<const N: usize> Compare<N> {
 }
 
 /// Returns the next group of the right chunk that is compared with `group` of the left chunk, and
-/// advances the candidate number `next` behind it. `None` after the last neighbour. Within one
-/// chunk, a group is compared with itself and the groups behind it only.
+/// moves the candidate number `next` past it. `None` after the last neighbour. Within one chunk, a
+/// group is compared only with itself and with the groups behind it.
 #[inline]
 fn next_neighbour<const N: usize>(
     neighbours: &Neighbours,

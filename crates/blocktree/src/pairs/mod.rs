@@ -54,8 +54,9 @@ pub use thinning::Thinning;
 /// Pair of rows within the radius, as a search for pairs returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<const N: usize> {
-    /// Addresses of the two rows, in no particular order: what the caller's `resolve` returned for
-    /// each, or the address in the index entry ([`Pairs::step`]).
+    /// Addresses of the two rows, in no particular order. An address is the one that the caller's
+    /// `resolve` returned, or the one in the index entry if `resolve` was not called for it
+    /// ([`Pairs::step`]).
     pub rows: [Tid; 2],
     /// Keys of the two rows, in the same order as `rows`: the scope's word if keys have one, then
     /// the fingerprint, or the sketch in an index on signatures.
@@ -66,7 +67,7 @@ pub struct Pair<const N: usize> {
     pub pass: usize,
 }
 
-/// What a search for pairs does next.
+/// Next action of a search for pairs.
 #[derive(Debug)]
 enum Phase {
     /// Read the next chunk.
@@ -91,19 +92,21 @@ pub struct Pairs<const N: usize> {
     phase: Phase,
     /// Cursor that reads the leaves of the chunk.
     cursor: LevelCursor<N>,
-    /// End (exclusive) of what the pass has read into chunks. `None` at the end of the permutation.
+    /// End (exclusive) of the entries that the pass has read into chunks. `None` at the end of the
+    /// permutation.
     end: Option<EntryKey<N>>,
     /// Entries that are compared with each other and with `other`.
     chunk: SortedChunk<N>,
     /// Cursor that reads leaves to the right of the chunk.
     beyond: LevelCursor<N>,
-    /// End (exclusive) of what `beyond` has read. `None` if nothing further right can be near the
-    /// chunk.
+    /// End (exclusive) of the entries that `beyond` has read. `None` if no entry further right can
+    /// be near an entry of the chunk.
     beyond_end: Option<EntryKey<N>>,
     /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
-    /// Ranges that together contain the prefixes of all groups in the chunk's last run: the high
-    /// bits that all prefixes of a range share, as a number, and how many bits these are.
+    /// Ranges of prefixes that together contain the prefixes of all groups in the chunk's last run
+    /// (the entries of its last scope). Each element describes a range by the high bits that all
+    /// its prefixes share, as a number, and by the number of these bits.
     cover: Vec<(u64, u32)>,
     /// Maximum number of entries in `chunk`, and in `other`.
     capacity: usize,
@@ -115,10 +118,10 @@ pub struct Pairs<const N: usize> {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Creates a search that follows `plan` and takes `memory` bytes, or more if that is too little
-    /// for two leaves in each of two chunks. With `distinct`, it returns pairs of distinct
-    /// fingerprints: the rows of a pair are any rows with its fingerprints, and a pair may be
-    /// returned twice.
+    /// Creates a search that follows `plan` and takes `memory` bytes. It takes more if two chunks
+    /// of two leaves each need more. With `distinct`, the search returns pairs of distinct
+    /// fingerprints. Then the rows of a pair are any rows with these fingerprints, and a pair may
+    /// be returned twice.
     pub fn new(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -149,8 +152,9 @@ impl<const N: usize> Pairs<N> {
 
     /// Makes the search return the first `pairs` pairs of an entry in each chunk with the address
     /// in the index entry, without a call of `resolve`. So the caller can look up many rows
-    /// together. `resolve` is called for entries in more pairs, because a row can have many
-    /// invisible versions, whose number of pairs grows with the square of their number.
+    /// together. For later pairs of an entry, `resolve` is called, so that the caller can reject
+    /// the entry: a row can have many invisible versions, and the number of their pairs is the
+    /// square of the number of versions.
     #[must_use]
     pub fn with_unresolved_pairs(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -215,12 +219,12 @@ impl<const N: usize> Pairs<N> {
         &self.plan
     }
 
-    /// Searches on until it has passed a batch of pairs to `emit`, or has made many comparisons.
-    /// Returns false if the search has ended.
+    /// Continues the search until it has passed a batch of pairs to `emit`, or has made many
+    /// comparisons. Returns false if the search has ended.
     ///
-    /// The search skips entries for whose addresses `wanted` returns false. `resolve` gets the
-    /// address in an entry of a pair. It returns the address that [`Pair::rows`] gets, or `None` if
-    /// the row must not be in a pair. It is called at most once for an entry in a chunk. A
+    /// The search skips an entry if `wanted` returns false for its address. `resolve` gets the
+    /// address in an entry of a pair. It returns the address to store in [`Pair::rows`], or `None`
+    /// if the row must not be in a pair. It is called at most once for an entry in a chunk. A
     /// search [with unresolved pairs](Pairs::with_unresolved_pairs) may report pairs of an entry
     /// without that call. A [thinned](Pairs::thinned) search never calls `resolve`, so `wanted`
     /// must reject each row that must not be in a pair.
@@ -247,7 +251,7 @@ impl<const N: usize> Pairs<N> {
         self.advance(tree, wanted, &mut Some, emit, emit_crowded)
     }
 
-    /// Common part of [`Pairs::step`] and [`Pairs::step_with_crowds`].
+    /// Does the work of [`Pairs::step`] and [`Pairs::step_with_crowds`], and returns their result.
     fn advance<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -346,8 +350,9 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Reads leaves into the chunk until it is full or the permutation (or range) ends, and forms
-    /// groups. Returns true if the pass may continue even if the chunk is empty, in a search that
-    /// reports crowded buckets. `emit_crowded` gets the rows of a bucket that is too large.
+    /// groups. In a search that reports crowded buckets, returns true if the permutation has more
+    /// entries: then the pass continues even if the chunk is empty. Other searches return false.
+    /// `emit_crowded` gets the rows of a bucket that is too large.
     fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -384,8 +389,9 @@ impl<const N: usize> Pairs<N> {
         Ok(self.buckets.is_some() && self.end.is_some())
     }
 
-    /// Reads leaves to the right of the chunk with entries that may be near entries of the chunk's
-    /// last run, into `other`. `other` is empty if there are no more such leaves.
+    /// Fills `other` with entries to the right of the chunk. Reads only leaves with entries that
+    /// may be near entries of the chunk's last run. `other` is empty if there are no more such
+    /// leaves.
     fn read_on<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -422,9 +428,9 @@ impl<const N: usize> Pairs<N> {
         Ok(())
     }
 
-    /// Returns the first entry key, from `from` on, that an entry near the chunk's last run can
-    /// have. `bits` is the number of bits of the run's prefixes, and `scope` the run's scope if
-    /// keys have one. `None` if there is none in the scope.
+    /// Returns the lowest entry key, from `from` on, that can belong to an entry near the chunk's
+    /// last run. `bits` is the number of bits of the run's prefixes, and `scope` is the run's scope
+    /// if keys have one. `None` if the scope has no such entry key.
     fn next_needed(
         &self,
         from: &EntryKey<N>,
@@ -457,8 +463,8 @@ impl<const N: usize> Pairs<N> {
         Some(EntryKey::before_key(from.permutation, key))
     }
 
-    /// Computes `cover`: the fewest aligned ranges from the first to the last prefix of the chunk's
-    /// last run.
+    /// Sets `cover` to the smallest set of aligned ranges that extends from the first to the last
+    /// prefix of the chunk's last run.
     fn cover(&mut self) {
         self.cover.clear();
         let Some(run) = self.chunk.runs().last() else {
@@ -477,9 +483,9 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Reads the cursor's next leaf and appends its entries to the chunk: those in `scope` if given,
-/// below `to` if given, and with an address for which `wanted` returns true. Returns the leaf's
-/// high key, or `None` at the end of the permutation.
+/// Reads the cursor's next leaf and appends its entries to `chunk`. Skips entries outside `scope`,
+/// entries from `to` on, and entries for whose address `wanted` returns false. `scope` and `to` are
+/// `None` for no limit. Returns the leaf's high key, or `None` at the end of the permutation.
 fn read_leaf<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     cursor: &mut LevelCursor<N>,

@@ -13,7 +13,7 @@ use crate::plan::{
     CandidateProbe, Probe, ball, cheapest, disjoint_parts, exact_permutations, spread,
 };
 
-/// Cost of reading an entry into a chunk and sorting it, in nanoseconds.
+/// Cost of reading an entry into memory and sorting it, in nanoseconds.
 const READ: f64 = 35.0;
 /// Cost of comparing two keys, in nanoseconds per word of a key.
 const COMPARE: f64 = 0.25;
@@ -23,12 +23,12 @@ const VISIT: f64 = 20.0;
 /// processor's cache.
 const LOOK_UP: f64 = 15.0;
 
-/// Rule for a pair of rows that several passes of a search for pairs find.
+/// Rule that decides which passes report a pair of rows, if several passes find the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassOverlap {
-    /// Only the first of these passes reports the pair.
+    /// Only the first pass that finds a pair reports it.
     FirstReports,
-    /// Each of these passes reports the pair, so that the caller can count the passes.
+    /// Each pass that finds a pair reports it, so that the caller can count the passes.
     EachReports,
 }
 
@@ -37,8 +37,9 @@ pub(crate) enum PassOverlap {
 pub struct PairPlan<const N: usize> {
     /// Maximum distance of a pair, in bits.
     pub radius: u32,
-    /// One element for each pass: the permutation, the number of leading bits that are equal within
-    /// a group, and the number of these bits in which two groups that are compared may differ.
+    /// One element for each pass. `permutation` is the permutation that the pass reads. `bits` is
+    /// the number of leading bits that are equal within a group. `threshold` is the maximum number
+    /// of these bits in which two compared groups may differ.
     pub passes: Vec<Probe<N>>,
     /// Estimated time of the search in nanoseconds, for evenly distributed fingerprints. 0 if there
     /// is no estimate.
@@ -46,7 +47,8 @@ pub struct PairPlan<const N: usize> {
     /// Estimated number of comparisons of two fingerprints. 0 if there is no estimate.
     pub comparisons: f64,
     pub(crate) overlap: PassOverlap,
-    /// True if the search drops the band's hash from keys before it groups and compares them.
+    /// In an index on signatures, true if the search removes the hash of a band from keys before it
+    /// groups and compares them.
     pub(crate) ignores_hashes: bool,
 }
 
@@ -66,8 +68,8 @@ impl<const N: usize> PairPlan<N> {
             Self::from_parts(layout, radius, rows, permutations.into_iter().map(part))
         });
         let spread = disjoint_parts(layout).into_iter().map(|parts| {
-            // The first element is the part with all its leading bits. The second is the pass over
-            // the part, which may group by fewer bits.
+            // Each element has a part with all its leading bits, and the pass that reads the
+            // permutation of this part. The pass may group by fewer bits.
             let passes = parts.into_iter().map(|part| (part, part)).collect();
             let passes = spread(passes, radius, |&(part, pass)| {
                 let threshold = pass.threshold.map_or(0, |threshold| threshold + 1);
@@ -86,12 +88,13 @@ impl<const N: usize> PairPlan<N> {
         cheapest(whole, exact.into_iter().chain(spread), |plan| plan.cost)
     }
 
-    /// Returns how many comparisons of two fingerprints per second the cost estimate assumes.
+    /// Returns the number of comparisons of two fingerprints per second that the cost estimate
+    /// assumes.
     pub fn comparisons_per_second() -> f64 {
         1e9 / (COMPARE * N as f64)
     }
 
-    /// Creates a plan with a pass for each part that has a threshold.
+    /// Creates a plan with one pass for each element of `parts` that has a threshold.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -116,22 +119,23 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Returns half the number of prefixes of `bits` bits that differ from one prefix in 1 to
-/// `threshold` bits. Half, because two neighbouring groups are compared once.
+/// Returns half the number of prefixes of `bits` bits that differ from a given prefix in 1 to
+/// `threshold` bits. Two neighbouring groups are compared only once, so each group accounts for
+/// half of its neighbours.
 fn neighbours(bits: u32, threshold: u32) -> f64 {
     (ball(f64::from(bits), threshold) - 1.0) / 2.0
 }
 
-/// Estimates the number of comparisons of two keys in a pass, among `rows` rows. 0 for a part
-/// without a threshold, which is not searched.
+/// Estimates the number of comparisons of two keys in a pass over `rows` rows. 0 if `pass` has no
+/// threshold, which means that the search does not make this pass.
 fn comparisons(pass: &CandidateProbe, rows: f64) -> f64 {
     pass.threshold.map_or(0.0, |threshold| {
         rows * (rows / f64::from(pass.bits).exp2()) * (0.5 + neighbours(pass.bits, threshold))
     })
 }
 
-/// Estimates the cost of a pass in nanoseconds, among `rows` rows with keys of `words` words. 0 for
-/// a part without a threshold, which is not searched.
+/// Estimates the cost of a pass over `rows` rows with keys of `words` words, in nanoseconds. 0 if
+/// `pass` has no threshold, which means that the search does not make this pass.
 fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
     let Some(threshold) = pass.threshold else {
         return 0.0;
@@ -148,8 +152,9 @@ fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
         + COMPARE * words as f64 * comparisons(pass, rows)
 }
 
-/// Returns the cheapest pass over the permutation of a part that groups by all of the part's
-/// leading bits or by fewer, if groups may differ in `threshold` bits.
+/// Returns the cheapest pass over the permutation of `part`, in which the leading bits of two
+/// compared groups may differ in `threshold` bits. The pass groups rows by all leading bits of
+/// `part`, or by fewer.
 fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> CandidateProbe {
     let pass = |bits| CandidateProbe::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);
@@ -158,8 +163,9 @@ fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> Candi
     })
 }
 
-/// Returns all words of `bits` bits with at most `threshold` ones, 0 first: the XOR values between
-/// a prefix and the prefixes of neighbouring groups. `None` if there are more than `most`.
+/// Returns all words of `bits` bits with at most `threshold` set bits, the word 0 first. They are
+/// the XOR values between a prefix and the prefixes of neighbouring groups. `None` if there are
+/// more than `most` words.
 pub(super) fn masks(bits: u32, threshold: u32, most: usize) -> Option<Vec<u64>> {
     if ball(f64::from(bits), threshold) > most as f64 {
         return None;

@@ -62,9 +62,9 @@ impl<const N: usize> PairRange<N> {
 
 impl<const N: usize> PairPlan<N> {
     /// Divides the permutation of each pass into ranges with about the same number of leaves.
-    /// Returns the ranges in the order of passes. A pass has up to `most` ranges, or up to a
-    /// quarter of that if it compares neighbouring groups: then the search of a range also reads
-    /// leaves to the right of the range.
+    /// Returns the ranges in the order of passes. A pass has up to `most` ranges. A pass that
+    /// compares neighbouring groups has up to a quarter of that, because the search of each range
+    /// also reads leaves to the right of the range.
     pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
@@ -92,9 +92,9 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Returns, for each of the first `permutations` permutations, entry keys at which pages of one
-/// level end. Takes the highest level that has at least `enough` of them in each permutation, or
-/// else the leaves.
+/// Returns borders for each of the first `permutations` permutations: entry keys at which pages of
+/// one level of the tree end. Takes the highest level with at least `enough` borders in each
+/// permutation, or the leaves if no level has enough.
 fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     permutations: usize,
@@ -104,7 +104,7 @@ fn borders<S: ReadPages, const N: usize>(
     loop {
         let mut borders = vec![Vec::new(); permutations];
         tree.each_inner_page(level, |page| {
-            // The first separator of an inner page stands for the lowest key, whatever its value.
+            // The first separator of an inner page counts as the lowest key, whatever its value.
             for (separator, _) in page.entries().skip(1) {
                 let of_permutation = borders.get_mut(usize::from(separator.permutation));
                 if let Some(of_permutation) = of_permutation

@@ -11,14 +11,14 @@ use crate::store::ReadPages;
 
 /// Maximum number of keys that an entry is compared with at once.
 const PIECE_KEYS: usize = 4096;
-/// If an entry is near at least this number of entries of the other group, a list of the open
-/// entries ([`OpenEntries`](super::thinning::OpenEntries)) is made.
+/// Minimum number of near entries in the other group. If an entry has that many, the search makes a
+/// list of the open entries ([`OpenEntries`](super::thinning::OpenEntries)).
 const MIN_FOUND_FOR_LIST: usize = 32;
 /// If the list of open entries is too long, this number of entries is compared with the whole group
 /// before the list is updated again.
 const LIST_WAIT: usize = 32;
-/// The list of open entries is used if the group has at least this many times as many entries as
-/// the list.
+/// Minimum ratio of the number of entries of a group to the number of its open entries. At a lower
+/// ratio, the list of open entries is not used.
 const MIN_GROUP_PER_LIST: usize = 8;
 
 /// Two chunks that are compared, and the rule that decides which of their pairs are skipped.
@@ -29,9 +29,10 @@ struct ThinnedJoin<'a, const N: usize> {
 }
 
 impl<const N: usize> ThinnedJoin<'_, N> {
-    /// Returns whether an entry of the left chunk needs a comparison only with the open entries of
-    /// the other group: with [`Thinning::Degree`] it has enough pairs, with [`Thinning::Forest`] it
-    /// is in the component for which the list of open entries was made.
+    /// Returns whether an entry of the left chunk must be compared only with the open entries of
+    /// the other group. With [`Thinning::Degree`], that is an entry with enough pairs. With
+    /// [`Thinning::Forest`], it is an entry in the component for which the list of open entries was
+    /// made.
     #[inline]
     fn has_enough(&self, entry: usize, task: &GroupPair) -> bool {
         match self.thinning {
@@ -43,8 +44,8 @@ impl<const N: usize> ThinnedJoin<'_, N> {
         }
     }
 
-    /// Returns whether `other`, an entry of the right chunk, is open: it needs a comparison with
-    /// `entry`, for which [`ThinnedJoin::has_enough`] returns true.
+    /// Returns whether `other`, an entry of the right chunk, is open: it must be compared with
+    /// `entry`, although [`ThinnedJoin::has_enough`] returns true for `entry`.
     #[inline]
     fn is_left(&self, other: usize, entry: usize) -> bool {
         let other = other + self.marks.shift;
@@ -56,8 +57,8 @@ impl<const N: usize> ThinnedJoin<'_, N> {
 }
 
 impl<const N: usize> Compare<N> {
-    /// Removes the first entry from `task.left`, compares it with the entries of `task.right` that
-    /// it needs a comparison with, and reports pairs.
+    /// Removes the first entry from `task.left` and reports its pairs with entries of `task.right`.
+    /// Skips comparisons that cannot produce a pair to report.
     pub(super) fn compare_thinned<S: ReadPages>(
         &mut self,
         thinning: Thinning,
@@ -204,8 +205,8 @@ impl<const N: usize> Compare<N> {
     }
 }
 
-/// Returns the first entry of `task.right` that `entry` is compared with: the entry behind it if
-/// both groups are the same.
+/// Returns the first entry that `entry` is compared with. If the two groups of `task` are the same
+/// group, it is the entry behind `entry`. Otherwise it is the first entry of `task.right`.
 #[inline]
 fn first_other(entry: usize, task: &GroupPair) -> usize {
     match task.same {

@@ -9,9 +9,9 @@ pub enum Thinning {
     /// fingerprint is in no more pairs than that, all its pairs are reported.
     Degree(u32),
     /// Skips a pair if a chain of reported pairs connects its fingerprints. The reported pairs form
-    /// a forest, which has the same components as all pairs. That is correct only if no fingerprint
-    /// is in several scopes whose hashes are equal: the chain might consist of rows of another
-    /// scope.
+    /// a forest, which has the same components as all pairs. This rule is correct only if no
+    /// fingerprint is in several scopes with equal hashes. Otherwise the chain might consist of
+    /// rows of another scope.
     Forest,
 }
 
@@ -21,10 +21,11 @@ pub enum Thinning {
 pub(super) struct OpenEntries {
     /// Indexes of the open entries in the right chunk. `None` if there is no list: all are open.
     pub entries: Option<Vec<u32>>,
-    /// Number of entries to compare with the whole group before the list is updated again, because
-    /// it was too long.
+    /// Number of entries that are still compared with the whole right group before the list is
+    /// updated again. It is above 0 if the list was too long at the last update.
     pub wait: usize,
-    /// With [`Thinning::Forest`], an entry of the component whose entries are not in the list.
+    /// With [`Thinning::Forest`], an entry of a component: the list has the entries outside this
+    /// component.
     pub base: usize,
 }
 

@@ -11,10 +11,11 @@ use crate::tree::Tree;
 /// Maximum number of elements whose entries are counted. Each takes a descent from the root.
 pub const MAX_COMPARED_ELEMENTS: usize = 16;
 
-/// Returns the element that has the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
-/// `elements`, which must not be empty. Each row whose set contains all elements has an entry for
-/// it. Counts the entries in `scope`, or all entries if keys have no scope. Counts only the first
-/// leaf of each element, so the choice between frequent elements is arbitrary.
+/// Returns the element with the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
+/// `elements`. `elements` must not be empty. Each row whose set contains all elements has an entry
+/// for the returned element. Counts the entries in `scope`, or all entries if keys have no scope.
+/// Counts only the first leaf of each element, so the choice between frequent elements is
+/// arbitrary.
 pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     elements: &[u64],
@@ -32,8 +33,8 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     Ok(rarest.1)
 }
 
-/// Returns the number of entries of an element on the first leaf that may have one. `usize::MAX` if
-/// the next leaf may have more. `slots` is a buffer.
+/// Returns the number of entries that an element has on the first leaf that may contain one.
+/// `usize::MAX` if the next leaf may contain more. `slots` is a buffer.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

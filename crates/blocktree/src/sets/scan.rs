@@ -40,12 +40,12 @@ pub struct SetQuery {
 }
 
 impl SetQuery {
-    /// Query for the rows whose sets contain at least one of these elements.
+    /// Creates a query for the rows whose sets contain at least one of `elements`.
     pub fn any_of(elements: Vec<u64>) -> Self {
         Self::new(ELEMENT_PERMUTATION, elements)
     }
 
-    /// Query for the rows whose sets have this [`sum`](super::sum).
+    /// Creates a query for the rows whose sets have the sum of hashes `sum` ([`sum`](super::sum)).
     pub fn with_sum(sum: u64) -> Self {
         Self::new(ROW_PERMUTATION, vec![sum])
     }
@@ -78,8 +78,8 @@ impl SetQuery {
         }
     }
 
-    /// Returns the lowest entry key with the wanted number at index `at`. The start of the
-    /// permutation if rows of all scopes are wanted.
+    /// Returns the lowest entry key with the wanted number at index `at`. If rows of all scopes are
+    /// wanted, returns the start of the permutation.
     fn start<const N: usize>(&self, at: usize) -> EntryKey<N> {
         match self.in_all_scopes {
             true => EntryKey::start_of(self.permutation),
@@ -97,8 +97,8 @@ pub struct SetScan<const N: usize> {
     /// Next leaf, and the first entry key that has not been read. `None` if the search continues at
     /// the first entry of the number at index `at`.
     next: Option<(Block, EntryKey<N>)>,
-    /// Index of a number, and the first leaves of that number and of the numbers after it. The tree
-    /// may have changed since the leaves were found.
+    /// Index of a wanted number, and the first leaves of that number and of the numbers after it.
+    /// The tree may have changed since the leaves were found.
     ahead: (usize, [Option<Block>; PREFETCH_DEPTH]),
     /// Packed addresses of the rows found in this pass, which have not been returned yet.
     found: Vec<u64>,
@@ -153,9 +153,10 @@ impl<const N: usize> SetScan<N> {
         self.repeats = true;
     }
 
-    /// Reads one more leaf. After the last leaf of a pass, appends the rows found to `rows`
-    /// instead. Returns false if the search has ended. Each row is returned once, in the order of
-    /// addresses, unless repeats are allowed ([`SetScan::allow_repeats`]).
+    /// Reads one more leaf. If the last leaf of a pass has been read, appends the rows found in the
+    /// pass to `rows` and reads no leaf. Returns false if the search has ended. Each row is
+    /// returned once, in the order of addresses, unless repeats are allowed
+    /// ([`SetScan::allow_repeats`]).
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -191,8 +192,8 @@ impl<const N: usize> SetScan<N> {
         rows.extend(self.found.drain(..).map(Tid::from_packed));
     }
 
-    /// Returns the first entry key that has not been read, and the leaf that probably has it.
-    /// `None` instead of a leaf if the search must descend from the root.
+    /// Returns the first entry key that has not been read, and the leaf that probably contains it.
+    /// The leaf is `None` if the search must descend from the root.
     fn position<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -260,9 +261,9 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Adds the rows of the entries of a leaf that have one of the wanted numbers with the indexes
-    /// `numbers` to `found`. Skips entries before `from`: they were read on a leaf that was merged
-    /// into this one.
+    /// Adds to `found` the rows of a leaf's entries that have a wanted number. `numbers` is the
+    /// range of the indexes of the wanted numbers to look for. Skips entries before `from`: they
+    /// were read on a leaf that was merged into this one.
     fn collect(
         &mut self,
         leaf: &Leaf<impl Deref<Target = Page>, N>,
@@ -294,7 +295,7 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Removes duplicates from `found`. If still too many rows are left, drops those with the
+    /// Removes duplicates from `found`. If there are still too many rows, drops the rows with the
     /// higher half of the addresses. Another pass finds them again.
     fn make_room(&mut self) {
         self.found.sort_unstable();

@@ -69,8 +69,8 @@ pub unsafe fn buf_file_read_exact(file: *mut pg_sys::BufFile, bytes: &mut [u8]) 
     }
 }
 
-/// Pins a page of a relation's main fork if `buffer` still holds the page. Returns whether it does.
-/// Counts a cache hit in the relation's statistics, because `ReadRecentBuffer` does not.
+/// Pins a page of a relation's main fork if `buffer` still holds the page. Returns whether the page
+/// is pinned. Counts a cache hit in the relation's statistics, because `ReadRecentBuffer` does not.
 ///
 /// # Safety
 /// The relation is open.

@@ -12,10 +12,10 @@ pub fn offer_parallel_builds(am: &mut pg_sys::IndexAmRoutine) {
     let _ = am;
 }
 
-/// Number of workers that the server's planner wants for building an index; 0 for none. It depends
-/// on the table's size, the settings, the memory, and whether workers may evaluate the expressions.
-/// Since version 17 the server has already computed it for access methods that declare parallel
-/// builds.
+/// Number of workers that the server's planner wants for building an index; 0 for none. The number
+/// depends on the table's size, the settings, the memory, and whether workers may evaluate the
+/// expressions. Since version 17 the server has already computed the number for access methods that
+/// declare parallel builds.
 pub fn build_workers(info: &pg_sys::IndexInfo, table: pg_sys::Oid, index: pg_sys::Oid) -> i32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     {

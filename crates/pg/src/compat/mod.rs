@@ -1,8 +1,8 @@
 //! Differences between PostgreSQL versions, one file per subject. Code in other folders does not
 //! depend on the version.
 //!
-//! Functions of this module may take raw pointers of the server. Handles of the crate wrap them
-//! where a handle exists. Conditions for the compiler name the old versions that lack something, so
+//! Functions of this module may take raw pointers of the server. The crate's handles wrap these
+//! functions where a handle exists. `cfg` attributes name the old versions that lack something, so
 //! that a future version counts as the newest.
 mod buffers;
 mod build;

@@ -3,10 +3,10 @@
 //! must raise an error.
 use pgrx::pg_sys;
 
-/// Check whether rows that a reader's snapshot sees may have been removed from a page
-/// (`TestForOldSnapshot`).
+/// A check of the pages that a reader reads (`TestForOldSnapshot`). It detects pages from which
+/// rows that the reader's snapshot sees may have been removed.
 ///
-/// The check copies the two fields of the snapshot that it needs, because a reader may outlive the
+/// It contains copies of the two needed fields of the snapshot, because a reader may outlive the
 /// snapshot. Since version 17, which has no such setting, the check is empty.
 #[derive(Clone, Copy)]
 pub struct OldSnapshotCheck {
@@ -21,14 +21,15 @@ pub struct OldSnapshotCheck {
 
 #[cfg(any(feature = "pg15", feature = "pg16"))]
 impl OldSnapshotCheck {
-    /// No check, for readers that do not rely on a snapshot: writers, VACUUM and the planner.
+    /// Value that checks nothing, for readers that do not rely on a snapshot: writers, VACUUM and
+    /// the planner.
     pub const NONE: Self = OldSnapshotCheck {
         lsn: pg_sys::XLogRecPtr::MAX,
         taken: 0,
     };
 
-    /// Check for a reader that must find all rows that `snapshot` sees. Only MVCC snapshots need a
-    /// check: other snapshots see no row that could have been removed.
+    /// Makes the check for a reader that must find all rows that `snapshot` sees. Only MVCC
+    /// snapshots need a check: other snapshots see no row that could have been removed.
     pub fn new(snapshot: &pg_sys::SnapshotData) -> Self {
         // While the setting is off, the server records no log position in snapshots.
         match snapshot.snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC && snapshot.lsn != 0 {
@@ -67,16 +68,16 @@ impl OldSnapshotCheck {
 
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 impl OldSnapshotCheck {
-    /// No check, for readers that do not rely on a snapshot.
+    /// Value for readers that do not rely on a snapshot.
     pub const NONE: Self = OldSnapshotCheck {};
 
-    /// Check for a reader that must find all rows that a snapshot sees. It checks nothing, because
-    /// these versions never remove such rows.
+    /// Makes the check for a reader that must find all rows that a snapshot sees. It checks
+    /// nothing, because these versions never remove such rows.
     pub fn new(_snapshot: &pg_sys::SnapshotData) -> Self {
         Self::NONE
     }
 
-    /// Returns false: no page must be checked.
+    /// Returns false, because no page needs a check.
     #[inline]
     pub fn is_active(self) -> bool {
         false
@@ -91,8 +92,8 @@ impl OldSnapshotCheck {
 }
 
 impl OldSnapshotCheck {
-    /// Check for a function that must find all rows that the active snapshot sees. Without an
-    /// active snapshot there is no check.
+    /// Makes the check for a function that must find all rows that the active snapshot sees.
+    /// Without an active snapshot it checks nothing.
     pub fn from_active() -> Self {
         // SAFETY: null, or a snapshot that lives during this call.
         let snapshot = unsafe {

@@ -26,8 +26,8 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
 
 /// Sets a `search_path` of safe schemas until the current nesting level of settings ends. Since
 /// version 17 the server does so itself where it runs index expressions. Earlier versions run them
-/// only for users with the owner's rights, but this extension's functions run them for all readers
-/// of a table.
+/// only in commands of users who have the owner's rights, and do not set a path. But this
+/// extension's functions run index expressions for all readers of a table.
 pub fn restrict_search_path() {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: changes a setting of this backend. The value is that of later versions.

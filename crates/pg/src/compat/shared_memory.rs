@@ -1,10 +1,11 @@
 //! Version differences in shared memory that a library allocates while the server runs.
 use pgrx::pg_sys;
 
-/// Returns the segment of `size` bytes of shared memory that all processes of the server find under
-/// `name`. The first process creates the segment and calls `initialize` with its address, while all
-/// other processes wait. It stays mapped while the process lives, and exists while the server runs.
-/// Raises an error if there is no memory for it.
+/// Returns a segment of shared memory with `size` bytes and the name `name`, which is the same
+/// segment in all processes of the server. The first process creates the segment and calls
+/// `initialize` with its address, while all other processes wait. The segment stays mapped while
+/// the process lives, and exists while the server runs. Raises an error if there is no memory for
+/// it.
 ///
 /// Before version 17 the server has no named segments. So the segment's handle is stored in the
 /// main shared memory under `name`. The server keeps a little of this memory for libraries that are
@@ -57,10 +58,11 @@ pub unsafe fn named_segment(
     }
 }
 
-/// Returns the segment of `size` bytes of shared memory that all processes of the server find under
-/// `name`. The first process creates the segment and calls `initialize` with its address, while all
-/// other processes wait. It stays mapped while the process lives, and exists while the server runs.
-/// Raises an error if there is no memory for it.
+/// Returns a segment of shared memory with `size` bytes and the name `name`, which is the same
+/// segment in all processes of the server. The first process creates the segment and calls
+/// `initialize` with its address, while all other processes wait. The segment stays mapped while
+/// the process lives, and exists while the server runs. Raises an error if there is no memory for
+/// it.
 ///
 /// # Safety
 /// The caller is in a transaction. `size` and `initialize` are the same in all processes.

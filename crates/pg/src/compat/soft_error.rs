@@ -5,8 +5,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 #[cfg(not(feature = "pg15"))]
 use crate::varlena;
 
-/// Stores an input error in the call's context and returns true, or returns false if the caller
-/// wants it raised. Before version 16 there are no soft errors, so this always returns false.
+/// Stores an input error in the call's context and returns true, or returns false if the error must
+/// be raised. Before version 16 there are no soft errors, so this always returns false.
 #[cfg(feature = "pg15")]
 pub fn save_soft_error(
     _context: *mut pg_sys::Node,

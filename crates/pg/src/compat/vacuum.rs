@@ -16,9 +16,9 @@ pub fn vacuum_delay_point() {
 }
 
 /// Returns whether a vacuum of the index's table may truncate files, for which it briefly takes an
-/// AccessExclusiveLock. It may not if the setting `vacuum_truncate` of the table or the server
-/// forbids it, nor in parallel mode, in which such a lock cannot be taken because it needs a
-/// transaction id.
+/// AccessExclusiveLock. Returns false if the setting `vacuum_truncate` of the table or the server
+/// forbids it. Also returns false in parallel mode, in which no such lock can be taken because it
+/// needs a transaction id.
 ///
 /// # Safety
 /// The index is open, and its table is locked.

@@ -84,14 +84,14 @@ struct Spare {
     subtransaction: pg_sys::SubTransactionId,
 }
 
-/// Near row that another backend has in flight, and that the caller can wait for.
+/// Row in flight of another backend that is near the caller's row. The caller can wait for it.
 pub struct Near(Token);
 
 thread_local! {
     /// Rows in flight of this backend, in the order of their publication.
     static OWN: RefCell<Vec<OwnRow>> = const { RefCell::new(Vec::new()) };
-    /// Spare tokens of this backend. Each statement has at most as many as it had rows in flight at
-    /// one time.
+    /// Spare tokens of this backend. A statement has at most as many spare tokens as it had rows in
+    /// flight at one time.
     static SPARE: RefCell<Vec<Spare>> = const { RefCell::new(Vec::new()) };
     /// Number of this backend's last token.
     static TOKENS: Cell<u32> = const { Cell::new(0) };
@@ -202,15 +202,15 @@ impl Near {
     }
 }
 
-/// Withdraws all rows in flight that a trigger has published in its statement.
+/// Withdraws all rows in flight that the trigger `run` has published in its statement.
 pub fn withdraw(run: TriggerRun) {
     withdraw_if(|other| other.run == run);
 }
 
-/// Withdraws the rows in flight that triggers published for the statement's previous row, which is
-/// in the indexes by now or never will be. `run` is that of the trigger that begins with the
-/// current row. Rows that other triggers of the same table have published for the current row stay
-/// in flight.
+/// Withdraws the rows in flight that triggers published for the statement's previous row. That row
+/// is in the indexes by now, or never will be. The caller is the trigger `run`, which begins with
+/// the current row. Rows that other triggers of the same table have published for the current row
+/// stay in flight.
 pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
         other.run.statement == run.statement && (other.run.table != run.table || other.run == run)
@@ -260,13 +260,14 @@ fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Opt
     })
 }
 
-/// Removes the spare tokens for which `which` returns true, and returns them, still locked.
+/// Removes from [`SPARE`] the tokens for which `which` returns true, and returns them, still
+/// locked.
 fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
     SPARE.with_borrow_mut(|spares| spares.extract_if(.., |spare| which(spare)).collect())
 }
 
-/// Withdraws this backend's rows for which `whose` returns true. Unlocks their tokens, or keeps
-/// them as spares if no other backend can wait for them.
+/// Withdraws this backend's rows in flight for which `whose` returns true. Unlocks their tokens, or
+/// keeps them as spares if no other backend can wait for them.
 fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
     let (taken, was_read) = take(whose);
     for OwnRow {
@@ -294,7 +295,7 @@ fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
     }
 }
 
-/// Removes this backend's rows for which `whose` returns true from the table in shared memory.
+/// Removes from the table in shared memory this backend's rows for which `whose` returns true.
 /// Returns the rows, and whether another backend has read one of their tokens and may wait for it.
 fn take(whose: impl Fn(&OwnRow) -> bool) -> (Vec<OwnRow>, bool) {
     let taken: Vec<OwnRow> =

@@ -1,7 +1,7 @@
 //! Limit on the number of registry slots that one backend uses for its rows in flight.
 //!
 //! A backend counts its own slots, and the table in shared memory has room for all backends at
-//! their limits. So only a session's own rows can cause the error.
+//! their limits. So a session reaches its limit only by its own rows.
 use core::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -27,9 +27,9 @@ pub fn check(run: TriggerRun, needed: usize) {
 /// Registry slots and rows in flight of this backend for one table.
 #[derive(Default)]
 struct Usage {
-    /// Number of slots that the table's rows use.
+    /// Number of registry slots that this backend's rows of the table use.
     slots: usize,
-    /// Number of the table's rows in flight.
+    /// Number of this backend's rows in flight in the table.
     rows: usize,
     /// Statement of the table's row that was counted last; 0 before the first.
     last_statement: usize,

@@ -75,7 +75,7 @@ pub struct Listed {
     pub column: i16,
 }
 
-/// First part of the segment.
+/// First part of the segment: the lock, and the number of slots in use.
 #[repr(C, align(128))]
 struct Head {
     lock: pg_sys::LWLock,
@@ -273,9 +273,9 @@ impl Table {
         Ok(taken)
     }
 
-    /// Frees slots, each given by its number and the token of its row. Skips slots that no longer
-    /// have the token. Returns true if another backend has read one of the tokens and may wait for
-    /// it. No backend can read these tokens afterwards.
+    /// Frees the slots in `rows`, which has the number of each slot and the token of the slot's
+    /// row. Skips a slot that no longer has the token. Returns true if another backend has read one
+    /// of the tokens and may wait for it. No backend can read these tokens afterwards.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|mut parts| {
             let mut was_read = false;

@@ -37,7 +37,7 @@ fn slot(file: u32, block: Block) -> usize {
     (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % SLOTS
 }
 
-/// Number that distinguishes, nearly always, the pages that share a slot.
+/// Number that distinguishes pages with the same slot. Two such pages rarely have the same number.
 #[inline]
 fn tag(file: u32, block: Block) -> u32 {
     file.wrapping_mul(0x85eb_ca6b).wrapping_add(block)
@@ -77,7 +77,7 @@ pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     })
 }
 
-/// Decides at random whether this access to a page ignores the hint: see `BYPASS_ONE_IN`.
+/// Returns, at random, whether this access to a page ignores the hint: see `BYPASS_ONE_IN`.
 pub fn bypass() -> bool {
     HINTS.with(|hints| {
         // A linear congruential generator (Knuth, TAOCP 2, 3.3.4). A counter would choose the same

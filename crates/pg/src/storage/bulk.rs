@@ -53,15 +53,15 @@ pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     waiting: usize,
     /// Block number of the first page that has not been written yet.
     first: Block,
-    /// Called after each permutation with the number of permutations written and the number of all
-    /// permutations.
+    /// Function to call after each permutation, which is one ordered copy of all keys. Its
+    /// arguments are the number of permutations written so far and the number of all permutations.
     permutation_done: F,
 }
 
 impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
-    /// Starts to write a fork of an index that no other backend can see yet. `permutation_done` is
-    /// called after each permutation with the number of permutations written so far and the number
-    /// of all. Raises an internal error unless the fork is empty.
+    /// Starts to write a fork of an index that no other backend can see yet. Calls
+    /// `permutation_done` after each permutation with the number of permutations written so far and
+    /// the number of all permutations. Raises an internal error unless the fork is empty.
     pub fn new(relation: Rel<'a>, fork: pg_sys::ForkNumber::Type, permutation_done: F) -> Self {
         assert!(relation.is_neardup_index());
         // SAFETY: the index is open.

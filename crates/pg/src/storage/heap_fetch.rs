@@ -17,16 +17,16 @@ unsafe extern "C-unwind" {
     fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
 }
 
-/// Fetches rows of one table by the addresses in its index entries, with the snapshot that was
-/// active when this was made.
+/// Fetches rows of one table by the addresses in its index entries. The rows are those that a
+/// snapshot sees: the snapshot that was active when this value was made.
 pub struct HeapFetch<'a> {
     table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
-    /// Check that no row that the snapshot sees has been removed from a page.
+    /// The check that detects pages from which rows that the snapshot sees may have been removed.
     check: OldSnapshotCheck,
     /// The server's state of fetches from this table.
     fetch: *mut pg_sys::IndexFetchTableData,
-    /// Row that was found last.
+    /// Slot that holds the row that was found last.
     slot: Slot<'a>,
 }
 

@@ -19,7 +19,7 @@ unsafe extern "C-unwind" {
     fn UnlockReleaseBuffer(buffer: pg_sys::Buffer);
 }
 
-/// Way to get an exclusive lock on a page, other than waiting for all locks to be released.
+/// Way in which [`Pinned::lock_as`] locks a page exclusively.
 #[derive(Clone, Copy)]
 pub(super) enum Exclusive {
     /// Waits until no other backend has a lock or a pin on the page.
@@ -30,8 +30,8 @@ pub(super) enum Exclusive {
     AtOnce,
 }
 
-/// Pinned buffer that holds a block of an index. If a value is lost before its pin is released, the
-/// server releases the pin when the statement ends.
+/// Pinned buffer that holds a block of an index. If the value is dropped without releasing the pin,
+/// the server releases the pin when the statement ends.
 pub struct Pinned {
     buffer: pg_sys::Buffer,
     block: Block,
@@ -82,9 +82,9 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively in the given way. `None`, with the pin released, if that way does
-    /// not wait and the lock is not free. For a cleanup lock this backend must have pinned the
-    /// buffer exactly once.
+    /// Locks the page exclusively in the way `way`. If `way` does not wait and the page cannot be
+    /// locked at once, releases the pin and returns `None`. For a cleanup lock this backend must
+    /// have pinned the buffer exactly once.
     #[inline]
     pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.

@@ -12,7 +12,8 @@ const FROM_A_DISK: Duration = Duration::from_micros(25);
 /// its time does not predict the next one.
 const MOST_COUNTED: Duration = Duration::from_micros(150);
 
-/// The average moves by one part in this many towards the time of each new read.
+/// Weight of the moving average: each new read changes the average by the difference divided by
+/// this number.
 const WEIGHT: u32 = 8;
 
 thread_local! {
@@ -20,8 +21,8 @@ thread_local! {
     static AVERAGE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Calls `get`, which returns a page and whether the page had to be read into a buffer. Adds the
-/// time of a read to the average. Returns the page.
+/// Calls `get`, which returns a page and whether the page had to be read into a buffer. If it had
+/// to be read, adds the time of the call to the average. Returns the page.
 pub fn timed<T>(get: impl FnOnce() -> (T, bool)) -> T {
     let start = Instant::now();
     let (page, was_read) = get();

@@ -35,12 +35,12 @@ pub struct IndexPages<'a> {
     logged: bool,
     /// Ring of buffers into which pages are read, or all shared buffers.
     strategy: Strategy<'a>,
-    /// Check that is made on each page that is read, for the reader's snapshot.
+    /// The reader's snapshot check, which is made on each page that is read.
     check: OldSnapshotCheck,
     /// True if the leaf whose rows are in use stays pinned ([`IndexPages::keep_leaf_pinned`]).
     staying: Cell<bool>,
-    /// Leaf that is kept pinned for that purpose. An error that ends the statement drops the scan
-    /// together with this value, and the server releases the pin.
+    /// Leaf that is kept pinned while `staying` is true. An error that ends the statement drops the
+    /// scan together with this value, and the server releases the pin.
     stayed_on: Cell<Option<Pinned>>,
 }
 
@@ -299,8 +299,8 @@ impl PrefetchPages for IndexPages<'_> {
 
     #[inline]
     fn glance(&self, block: Block) -> Option<UnlockedCopy> {
-        // The caller prefetches what a glance shows, so it is useless where prefetching does
-        // nothing.
+        // The caller uses the copied words only to prefetch pages, so they are useless where
+        // prefetching does nothing.
         let file = self.file.filter(|_| cfg!(target_arch = "x86_64"))?;
         let buffer = buffer_hints::buffer_of(file, block)?;
         let (mut head, mut tail) = ([0; 8], [0; 64]);

@@ -19,7 +19,8 @@ unsafe extern "C-unwind" {
     fn MarkBufferDirty(buffer: pg_sys::Buffer);
 }
 
-/// Maximum size, in bytes, of the list of changes of one page that [`write_logged`] can log.
+/// Maximum size in bytes of a list of changes ([`Fragments`]) that [`write_logged`] can log for one
+/// page.
 const LONGEST: usize = 160;
 
 const _: () = assert!(PAGES_PER_RECORD == pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
@@ -47,8 +48,8 @@ impl Fragments {
     }
 }
 
-/// Copies a few bytes to a slice of the same length. The match makes the usual lengths known to the
-/// compiler, which avoids calls that would take longer than the copy.
+/// Copies a few bytes to a slice of the same length. The `match` over the length makes the usual
+/// lengths known to the compiler, which avoids calls that would take longer than the copy.
 #[inline(always)]
 fn put(target: &mut [u8], bytes: &[u8]) {
     match bytes.len() {

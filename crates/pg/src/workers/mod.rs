@@ -53,7 +53,7 @@ pub const RESULTS: usize = 2;
 struct Shared {
     /// Id of the client's statement, for pg_stat_activity.
     query_id: u64,
-    /// Number of the leader's words.
+    /// Number of words that the leader passes to the workers.
     words: usize,
     /// Number that the next call of [`SharedCounter::next`] returns.
     next: AtomicU64,

@@ -11,7 +11,7 @@ use super::{
 use crate::build_scan::SharedScan;
 use crate::server;
 
-/// Number of words from which a message is sent.
+/// Number of words at which the outbox sends its message.
 const FULL: usize = 1024;
 
 /// A worker's handle of its job.
@@ -71,7 +71,7 @@ impl Worker {
         self.scan
     }
 
-    /// Returns the next number, counted from 0, that no other worker and not the leader has
+    /// Returns the next number, counted from 0, that neither the leader nor another worker has
     /// received.
     pub fn next_number(&self) -> u64 {
         self.numbers.next()

@@ -9,23 +9,27 @@ use crate::options::TextOptions;
 use crate::sketcher::Sketcher;
 
 /// The memory limit divided by this number is the maximum number of features that are kept of one
-/// document. Of a longer document, those with the smallest hashes are kept.
+/// document. If a document has more features, those with the smallest hashes are kept.
 const DOCUMENT_SHARE_DIVISOR: u64 = 16;
-/// Number of words before the features of a document: the hash of its text, and the number of its
-/// features.
+/// Number of words that precede the features of a document in the memory of a collector: the hash
+/// of the document's text, and the number of its features.
 const RECORD: usize = 2;
 
-/// Index of the header word with the share above which a feature is common, as bits of a float.
+/// Index of the word, at the start of a collector's memory, that holds the share of documents above
+/// which a feature is common, as bits of a float.
 const SHARE: usize = 0;
-/// Index of the header word with the memory limit, in words.
+/// Index of the word, at the start of a collector's memory, that holds the memory limit in words.
 const LIMIT: usize = 1;
-/// Index of the header word with the number of words in use, including the header.
+/// Index of the word, at the start of a collector's memory, that holds the number of words in use,
+/// header included.
 const USED: usize = 2;
-/// Index of the header word with the number of times that the sample was halved.
+/// Index of the word, at the start of a collector's memory, that holds the number of times that the
+/// sample of documents was halved.
 const HALVINGS: usize = 3;
-/// Index of the header word with the options that decide which features a text has.
+/// Index of the word, at the start of a collector's memory, that holds the options that decide
+/// which features a text has.
 const KIND: usize = 4;
-/// Number of header words.
+/// Number of words of the header, which is at the start of a collector's memory.
 const HEADER: usize = 5;
 
 /// Finds the features that more than a share of all documents have, within a memory limit.
@@ -146,7 +150,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Drops all documents that are not in the sample after it has been halved this many times.
+    /// Halves the sample until it has been halved `halvings` times in all. Drops the documents that
+    /// are no longer in the sample.
     fn halve_to(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;

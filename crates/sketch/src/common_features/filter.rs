@@ -27,8 +27,8 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
     }
 }
 
-/// Sink that adds the hashes of the features of a text that are not in `set` to a MinHash
-/// fingerprint.
+/// Sink that adds the features of a text to a MinHash fingerprint by their hashes, except features
+/// in `set`.
 pub(crate) struct RareMinima<'a, const W: usize> {
     /// Features that are left out.
     pub set: &'a FeatureSet,

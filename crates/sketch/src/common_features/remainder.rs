@@ -53,7 +53,8 @@ impl FeatureSink for Occurrences {
 }
 
 impl Occurrences {
-    /// Appends the bytes of the sink up to `end` to `tokens`, except those that it already has.
+    /// Appends the bytes of `bytes` before offset `end` to `tokens`, except those that `tokens`
+    /// already has. `bytes` holds the tokens that the sink received.
     fn keep(&mut self, bytes: &[u8], end: usize) {
         let known = self.tokens.len() - self.base;
         if end > known {

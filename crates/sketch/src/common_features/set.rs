@@ -46,7 +46,7 @@ pub(super) struct FeatureKind {
 }
 
 impl FeatureKind {
-    /// Selects these options from all options of a text.
+    /// Returns the options among `options` that decide which features a text has.
     pub fn from_options(options: &TextOptions) -> Self {
         // The option `html` only changes how a text is read, and the set has no weights.
         Self {

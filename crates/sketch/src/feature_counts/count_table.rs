@@ -139,7 +139,7 @@ impl<const W: usize> CountTable<W> {
     }
 
     /// Counts features, given as pairs of a hash and a number of occurrences. The table must have
-    /// room for as many new features.
+    /// room for all of them as new features.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
         // These are local variables, so that the compiler knows that writes to the slices do not

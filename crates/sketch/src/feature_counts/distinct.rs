@@ -22,7 +22,8 @@ const MIN_SLOTS: usize = 1 << 10;
 /// Maximum number of rounds. Each round leaves few features, unless an attacker chose features that
 /// share slots.
 const ROUNDS: u32 = 4;
-/// Number of features that are split at once into the last ones of their slots and the others.
+/// Number of features that a round processes at once when it separates the features that are the
+/// last of their slot from the others.
 const BLOCK: usize = 64;
 
 /// Finds and counts the distinct features of a list. Can be used for several lists.
@@ -84,7 +85,8 @@ impl<const W: usize> DistinctFeatures<W> {
         }
     }
 
-    /// Returns the features that the last call of [`DistinctFeatures::count`] counted.
+    /// Returns the features that the last call of [`DistinctFeatures::count`] counted, with their
+    /// counts.
     pub fn counted(&self) -> Counted<'_, W> {
         Counted {
             hashes: &self.found.hashes[..self.found.len],
@@ -158,7 +160,7 @@ fn slots(features: usize) -> usize {
     MIN_SLOTS.max(SLOTS * features.next_power_of_two())
 }
 
-/// Input of a round.
+/// Features of one round, and the parameters that choose their slots.
 #[derive(Clone, Copy)]
 struct Round<'a, const W: usize> {
     /// Hashes of the features of the round, padded to whole blocks.

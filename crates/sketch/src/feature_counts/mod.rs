@@ -33,7 +33,8 @@ const PARTITION_BITS: u32 = 10;
 /// Number of hashes in one chunk of a partition.
 const CHUNK: usize = 1024;
 
-/// Features of a long text whose hashes have the same leading bits when mixed.
+/// Part of the features of a long text: those whose mixed hashes ([`CountTable::mix`]) have the
+/// same leading bits.
 #[derive(Default)]
 struct Partition<const W: usize> {
     /// Features of this partition that the hash table had counted when it was full.
@@ -140,7 +141,8 @@ impl<const W: usize> FeatureCounter<W> {
         self.hashes = hashes;
     }
 
-    /// Counts one occurrence for each hash, in the hash table, or in the partitions if it is full.
+    /// Counts one occurrence for each hash. Uses the hash table, or the partitions once the table
+    /// is full.
     fn add_hashes(&mut self, mut hashes: &[[u64; W]]) {
         while self.partitions.is_empty() && !hashes.is_empty() {
             let (now, later) = hashes.split_at(hashes.len().min(self.table.room()));

@@ -6,7 +6,7 @@ pub(super) fn lookup3(key: &[u8]) -> u64 {
     let start = 0xDEAD_BEEF_u32.wrapping_add(key.len() as u32);
     let mut state = [start; 3];
     let mut rest = key;
-    // The last block, of one to twelve bytes, is mixed by another function.
+    // The last block, of one to twelve bytes, is mixed differently.
     while rest.len() > 12 {
         let (block, after) = rest.split_at(12);
         add(&mut state, block);

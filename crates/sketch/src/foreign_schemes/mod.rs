@@ -26,8 +26,8 @@ pub enum SimhashScheme {
     /// order.)
     PythonSimhash,
     /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
-    /// exact sums. These programs have no weights. A weight here stands for the number of
-    /// repetitions of a feature there.
+    /// exact sums. These programs have no weights, but the caller can repeat a feature. A weight
+    /// here has the effect of as many repetitions in these programs.
     SimhashPy,
     /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
     YanyiwuSimhash,

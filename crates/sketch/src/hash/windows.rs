@@ -92,7 +92,8 @@ fn hash_windows_portable(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]
 }
 
 /// Returns the hashes of a block of windows of up to 8 bytes each, or `None` if a window is longer.
-/// A window extends from its element of `starts` to its element of `ends`, without the gap.
+/// Each window starts at its element of `starts`. It ends at its element of `ends`, less the gap,
+/// which is a separator.
 #[inline(always)]
 fn hash_short<P: Position>(
     windows: &Windows<P>,

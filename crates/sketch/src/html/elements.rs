@@ -8,8 +8,8 @@
 
 use html5gum::State;
 
-/// First 16 bytes of the name of a tag or an attribute, in lower case, or of the value of an
-/// attribute. No name in this table is longer. Longer names with the same first 16 bytes are equal.
+/// Name of a tag or an attribute in lower case, or value of an attribute, cut to 16 bytes. Names
+/// that differ only after 16 bytes are equal. No name in this table is longer than 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Name {
     bytes: [u8; 16],
@@ -46,7 +46,8 @@ impl Name {
     }
 }
 
-/// Separator that a tag puts between the words before and after it, in ascending strength.
+/// Separator that a tag puts between the text before it and the text after it. The variants are in
+/// ascending order of strength: the strongest of several separators in a row is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Separator {
     /// No separator, for inline elements and unknown elements.
@@ -71,14 +72,14 @@ pub(super) struct ElementKind {
     pub skipped: bool,
     /// True if line breaks in the content of the element are line breaks of the text.
     pub lines: bool,
-    /// True if an end tag within the element never closes an element around it: "scope" in the
-    /// standard.
+    /// True if an end tag inside the element cannot close an element outside it ("scope" in the
+    /// standard).
     pub is_scope: bool,
-    /// True if an inline end tag within the element never closes an element around it: "special" in
-    /// the standard.
+    /// True if the end tag of an inline element cannot close that element from inside this one
+    /// ("special" in the standard).
     pub is_special: bool,
-    /// True if the end tag of the element closes it even from within a special element:
-    /// "formatting" in the standard.
+    /// True if the end tag of the element closes it even while a special element is open inside it
+    /// ("formatting" in the standard).
     pub formatting: bool,
     /// True if the start tag of the element ends an open paragraph.
     pub ends_paragraph: bool,
@@ -167,8 +168,8 @@ pub(super) fn element(name: Name) -> ElementKind {
             is_special: true,
             ..BOX
         },
-        // All of these are special here, more than in the standard, so that an unclosed paragraph
-        // within one of them does not hide the text after it.
+        // The standard makes only some of these elements special. Here all are, so that an unclosed
+        // paragraph inside one of them does not hide the text after it.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
             is_special: true,
@@ -187,10 +188,11 @@ pub(super) fn element(name: Name) -> ElementKind {
     }
 }
 
-/// Returns the state of the tokenizer for the content of the element with this name, if the content
-/// is read without markup; `None` if the content is markup.
+/// Returns the tokenizer state for the content of an element in which tags are not markup, such as
+/// `script`. Returns `None` for all other elements.
 ///
-/// Follows a browser that runs scripts: the content of `noscript` is not markup.
+/// The elements are those of a browser that runs scripts, in which the content of `noscript` is not
+/// markup.
 pub(super) fn raw_state(name: Name) -> Option<State> {
     match name.as_bytes() {
         b"textarea" | b"title" => Some(State::RcData),
@@ -203,7 +205,7 @@ pub(super) fn raw_state(name: Name) -> Option<State> {
     }
 }
 
-/// Returns true if a start tag with this name ends the SVG or MathML around it.
+/// Returns true if a start tag with this name ends the SVG or MathML element in which it occurs.
 pub(super) fn ends_foreign_content(name: Name) -> bool {
     matches!(
         name.as_bytes(),

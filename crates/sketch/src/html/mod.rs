@@ -1,11 +1,11 @@
 //! Extracts the visible text of an HTML page.
 //!
 //! The tokenizer of the [HTML standard] (`html5gum`, with all its states and character references)
-//! splits the page into tags and characters. [`open_elements`] tracks the stack of open elements
-//! as far as the text depends on it. No tree is built, so memory is that of the text at any
-//! nesting depth, and time is linear in the length of the page.
+//! splits the page into tags and characters. [`open_elements`] tracks the stack of open elements as
+//! far as the text depends on it. No tree is built, so memory does not grow with the nesting depth.
+//! Memory and time are linear in the length of the page.
 //!
-//! The text is the text that a browser that runs scripts shows, ignoring style sheets:
+//! The result is the text that a browser with scripts enabled would show without style sheets:
 //!
 //! - The following elements are dropped with their content: `script`, `style`, `title`,
 //!   `template`, `noscript`, `iframe`, `noembed`, `noframes`, `audio`, `video`, `canvas`,
@@ -38,9 +38,12 @@ use text_builder::TextBuilder;
 
 /// Returns the visible text of an HTML page.
 ///
-/// Calls the cancellation check `check` every few 100 kB, and the caller can stop by unwinding from
-/// it. Any text is a page: malformed markup is read as in browsers. The result is at most a fifth
-/// longer than the page (a few character references are shorter than their characters).
+/// Any text is a page: malformed markup is read as in browsers. The result may be longer than the
+/// page, by at most a fifth, because a few character references are shorter than the characters
+/// that they represent.
+///
+/// Calls the cancellation check `check` every few 100 kB. The caller can stop by unwinding from
+/// `check`.
 ///
 /// ```
 /// use neardup_sketch::html::html_text;
@@ -64,7 +67,7 @@ pub fn html_text(page: &str, check: &mut dyn FnMut()) -> String {
     emitter.text.finish()
 }
 
-/// Tells whether a tag is a start tag or an end tag.
+/// Kind of a tag: start tag or end tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TagKind {
     #[default]
@@ -81,7 +84,8 @@ struct Attributes {
     open: bool,
 }
 
-/// Receives tags and characters from the HTML tokenizer, and builds the visible text.
+/// Receiver of the tags and characters that the HTML tokenizer finds in a page. Builds the visible
+/// text of the page from them.
 #[derive(Default)]
 struct TextEmitter {
     /// Visible text so far.
@@ -114,7 +118,8 @@ impl TextEmitter {
         self.attribute = Name::default();
     }
 
-    /// Ends the attribute that is being read, if there is one, and records it in `attributes`.
+    /// Ends the attribute that is being read, if there is one. Records `hidden` and `open` in
+    /// `attributes`.
     fn end_attribute(&mut self) {
         match self.attribute.as_bytes() {
             b"hidden" => {
@@ -130,8 +135,8 @@ impl TextEmitter {
         self.value = Name::default();
     }
 
-    /// Processes a start tag. Returns the state of the tokenizer for the content of the element, or
-    /// `None` if the content is ordinary markup.
+    /// Processes the start tag that was just read. Returns the tokenizer state for the content of
+    /// the element, or `None` if the content is ordinary markup.
     fn start_tag(&mut self) -> Option<State> {
         let name = self.name;
         self.open.close_implied(name);
@@ -160,7 +165,7 @@ impl TextEmitter {
         None
     }
 
-    /// Processes an end tag.
+    /// Processes the end tag that was just read.
     fn end_tag(&mut self) {
         let name = self.name;
         let separator = self.open.element(name).separator;

@@ -1,9 +1,10 @@
 //! Stack of the open elements of an HTML page, as far as the text of the page depends on it.
 //!
 //! This is a simplified form of the standard's [tree construction]. It must find the end of an
-//! element whose content is dropped, and the extent of SVG and MathML. Start tags close
-//! paragraphs, list items, table cells and so on. End tags are matched within the standard's
-//! scopes. Misnested formatting elements are removed from the middle of the stack.
+//! element whose content is dropped, and the start and end of SVG and MathML. Start tags close open
+//! paragraphs, list items, table cells and so on. End tags close open elements within the
+//! standard's scopes. The end tag of a formatting element may remove it from the middle of the
+//! stack.
 //!
 //! [tree construction]: https://html.spec.whatwg.org/multipage/parsing.html#tree-construction
 
@@ -11,11 +12,12 @@ use super::elements::{
     ElementKind, Name, element, ends_foreign_content, foreign_element, is_integration_point,
 };
 
-/// Maximum number of elements on the stack. Deeper elements become siblings. Browsers also have a
-/// limit (Chromium: 512).
+/// Maximum number of elements on the stack. The stack ignores elements that are nested more deeply,
+/// but their text stays in the page's text. Browsers also have a limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// Maximum number of elements on the stack when the new element drops its content, is SVG or
-/// MathML, or is within such an element. Hidden content must stay hidden at any depth.
+/// Maximum number of elements on the stack for elements that drop their content, for SVG and
+/// MathML, and for everything inside these. The limit is higher than [`MAX_DEPTH`], so that hidden
+/// content stays hidden inside deeply nested ordinary elements.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 /// Open element on the stack.
@@ -28,18 +30,18 @@ struct OpenElement {
     skipped: bool,
     /// True if the content of the element is SVG or MathML.
     foreign: bool,
-    /// Number of elements between the previous element on the stack and this one that were opened
-    /// beyond the maximum depth.
+    /// Value of [`OpenElements::too_deep`] when this element was opened. Closing the element
+    /// restores it.
     too_deep: usize,
 }
 
 /// Stack of the open elements at the current position of a page.
 #[derive(Default)]
 pub(super) struct OpenElements {
-    /// The open elements, the innermost last.
+    /// The open elements. The innermost element is the last one.
     open: Vec<OpenElement>,
-    /// Number of elements within the innermost element of the stack that were opened beyond the
-    /// maximum depth.
+    /// Number of open elements inside the last element of `open` that are not on the stack, because
+    /// it was full.
     too_deep: usize,
     /// Number of open elements that drop their content.
     skipped: usize,
@@ -113,9 +115,10 @@ impl OpenElements {
         }
     }
 
-    /// Puts an element on the stack. Its content is dropped if `skipped` is true.
+    /// Puts an element on the stack, unless the stack is full. The content of the element is
+    /// dropped if `skipped` is true.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
-        // Outside of a table, tags of parts of tables open no element.
+        // Outside a table, tags of table parts, such as `td`, open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
             return;
         }
@@ -180,8 +183,8 @@ impl OpenElements {
         }
     }
 
-    /// Returns the index of the innermost open element with this name, or `None` if there is none
-    /// or `ends` is true for an element within it.
+    /// Returns the index in `open` of the innermost element with this name. Returns `None` if there
+    /// is none, or if `ends` is true for an element inside it.
     fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
         let (at, open) = self
             .open
@@ -191,16 +194,16 @@ impl OpenElements {
         (open.name == name).then_some(at)
     }
 
-    /// Closes the innermost open element with this name and all elements within it, unless `ends`
-    /// is true for one of those.
+    /// Closes the innermost open element with this name, and all elements inside it. Does nothing
+    /// if `ends` is true for an element inside it.
     fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
         if let Some(at) = self.find(name, ends) {
             self.truncate(at);
         }
     }
 
-    /// Closes the innermost formatting element with this name. If there are special elements within
-    /// it, such as blocks, these stay open.
+    /// Closes the innermost formatting element with this name. Special elements inside it, such as
+    /// blocks, stay open.
     fn close_formatting(&mut self, name: Name) {
         let Some(at) = self.find(name, |open| open.element.is_scope) else {
             return;
@@ -212,8 +215,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the open list item that the start tag of a new item ends. `is_item` is true for list
-    /// items of the same kind.
+    /// Closes the open list item that the start tag of a new list item ends, if any. `is_item` is
+    /// true for list items of the same kind.
     fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
         let passes =
             |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
@@ -228,8 +231,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the outermost element within the innermost table for which `is_part` is true, and all
-    /// elements within it.
+    /// Closes the outermost element inside the innermost open table for which `is_part` is true,
+    /// such as a row. Also closes all elements inside this element.
     fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
         let table = self.open.iter().rposition(ends_table_scope);
         let from = table.map_or(0, |at| at + 1);
@@ -281,7 +284,7 @@ fn is_table_part(name: Name) -> bool {
     )
 }
 
-/// Returns true for the elements beyond which a tag of a table closes nothing.
+/// Returns true for `table` and `template`. Tags of table parts close no element outside these.
 fn ends_table_scope(open: &OpenElement) -> bool {
     matches!(open.name.as_bytes(), b"table" | b"template")
 }

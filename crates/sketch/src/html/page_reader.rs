@@ -1,4 +1,4 @@
-//! Input of the HTML tokenizer: reads a page, and calls the cancellation check meanwhile.
+//! Reads a page for the HTML tokenizer, and calls the cancellation check regularly.
 
 use std::convert::Infallible;
 
@@ -11,13 +11,14 @@ const WINDOW: usize = 1 << 16;
 /// Approximate bytes of the page between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Reads an HTML page for the tokenizer, and calls the cancellation check `check` regularly.
+/// Reader of an HTML page, from which the tokenizer takes its input. Calls the cancellation check
+/// `check` regularly.
 pub(super) struct PageReader<'a> {
     page: &'a [u8],
-    /// Part of the page that is not read yet.
+    /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Length in bytes of the run of ASCII letters before the current position, counted in whole
-    /// intervals between two calls of `check`.
+    /// Length of the run of ASCII letters before the last call of `check`. An interval between two
+    /// calls counts only if it consists of letters.
     letters: usize,
     /// Number of bytes read since the last call of `check`.
     unchecked: usize,
@@ -48,8 +49,8 @@ impl<'a> PageReader<'a> {
         taken
     }
 
-    /// Calls the cancellation check. Unwinds unless the tokenizer can get the memory to buffer a
-    /// long run of letters.
+    /// Calls the cancellation check. If the tokenizer may be buffering a long run of letters, also
+    /// checks that memory for this buffer can be allocated, and unwinds otherwise.
     #[cold]
     fn check(&mut self) {
         let read = &self.page[..self.page.len() - self.rest.len()];

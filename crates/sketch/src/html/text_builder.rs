@@ -3,7 +3,8 @@
 use super::elements::Separator;
 use crate::memory::{Grow, GrowVec};
 
-/// Builder of the visible text of an HTML page, with white space collapsed as in a browser.
+/// Visible text of an HTML page, built from characters and separators. Runs of white space are
+/// collapsed as in a browser.
 #[derive(Default)]
 pub(super) struct TextBuilder {
     /// The text so far, in UTF-8.
@@ -21,14 +22,14 @@ impl TextBuilder {
         text
     }
 
-    /// Puts a separator between the text so far and the characters that follow. The strongest of
-    /// several separators counts.
+    /// Puts a separator between the text so far and the text that follows. If several separators
+    /// follow each other, only the strongest is written.
     pub fn separate(&mut self, separator: Separator) {
         self.pending = self.pending.max(separator);
     }
 
-    /// Adds UTF-8 characters. A run of white space becomes one space or, if `lines` is true and the
-    /// run has a line break, one line break.
+    /// Adds UTF-8 characters to the text. A run of white space becomes one line break if `lines` is
+    /// true and the run has a line break, and otherwise one space.
     pub fn push(&mut self, characters: &[u8], lines: bool) {
         let mut rest = characters;
         while let Some(&first) = rest.first() {
@@ -69,9 +70,9 @@ impl TextBuilder {
 
     /// Returns the finished text.
     ///
-    /// The tokenizer passes on bytes of the page, possibly in parts that end within a character,
-    /// and adds only whole characters. So the result is valid UTF-8; invalid bytes would become
-    /// U+FFFD.
+    /// The text is valid UTF-8. Its bytes come from the tokenizer, which copies the bytes of the
+    /// page in order and adds only whole characters. If bytes were invalid nevertheless, U+FFFD
+    /// would replace them.
     pub fn finish(self) -> String {
         String::from_utf8(self.bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

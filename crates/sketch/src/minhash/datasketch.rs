@@ -13,7 +13,7 @@
 /// Modulus of the hash functions of version 1, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Versions of datasketch that produce the same signatures.
+/// Group of datasketch versions that produce equal signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// Versions of the package before 2.0.0, and `scheme="legacy"` in later versions.
@@ -136,8 +136,8 @@ impl Twister {
         y ^ (y >> 18)
     }
 
-    /// Draws a number from `least` to `most`, both included, by rejection, as `RandomState.randint`
-    /// does for 64-bit numbers.
+    /// Draws a number from `least` to `most`, both included. Rejects random numbers that are too
+    /// large, as `RandomState.randint` does for 64-bit numbers.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         let range = most - least;
         let mask = u64::MAX >> range.leading_zeros();

@@ -30,7 +30,7 @@ enum FamilyKind {
     Datasketch(DatasketchFamily),
 }
 
-/// Error of [`HashFamily::new`]: the scheme does not have this seed.
+/// Error of [`HashFamily::new`]: the scheme does not support this seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeedOutOfRange;
 
@@ -136,7 +136,7 @@ impl SignatureBuilder {
         self.any = false;
     }
 
-    /// Adds a feature, given by its bytes. `family` must be that of the last
+    /// Adds a feature, given by its bytes. `family` must be the family of the last call of
     /// [`SignatureBuilder::reset`].
     pub fn add(&mut self, family: &HashFamily, feature: &[u8]) {
         match &family.kind {
@@ -165,7 +165,7 @@ impl SignatureBuilder {
     }
 
     /// Returns the signature of all added features, or `None` if there are none. `family` must be
-    /// that of the last [`SignatureBuilder::reset`].
+    /// the family of the last call of [`SignatureBuilder::reset`].
     pub fn finish(&mut self, family: &HashFamily) -> Option<&[u32]> {
         if let FamilyKind::Linear(family) = &family.kind {
             self.add_batch(family);

@@ -6,8 +6,8 @@
 //! compile time there.
 #![allow(unsafe_code, reason = "vector instructions need it")]
 
-/// Number of positions of a signature that are processed together. The number of minima is a
-/// multiple of it.
+/// Number of positions of a signature that are processed together. Lists of minima are padded to a
+/// multiple of this number.
 pub(super) const LANES: usize = 64;
 
 /// Adds features, given by their hashes x, to the minima of linear hash functions: `least[i] =

@@ -33,8 +33,8 @@ pub const MIN_HASHES: usize = 16;
 /// Maximum number of positions of a signature, one for each hash function.
 pub const MAX_HASHES: usize = 1024;
 
-/// Scheme of MinHash signatures: how features are hashed, and the hash functions whose minima are
-/// taken. Signatures of different schemes cannot be compared.
+/// Scheme of MinHash signatures: the hash function of features, and the family of functions whose
+/// minima form the signature. Signatures of different schemes cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Scheme of neardup: linear functions of XXH3 hashes.

@@ -41,7 +41,8 @@ const CHECK_EVERY: usize = 1 << 16;
 const WINDOWS: usize = 512;
 /// Number of hashes in `kept` at which duplicates are first removed.
 const FIRST_DEDUP: usize = 1 << 12;
-/// Maximum number of hashes in `kept` for which removing duplicates takes longer than it saves.
+/// Number of hashes in `kept` above which `finish` removes duplicates. For fewer hashes, removing
+/// duplicates takes longer than it saves.
 const MIN_DEDUP: usize = 1 << 8;
 
 /// Returns the value of a feature in a round, given its hash: the hash itself in round 0, and
@@ -58,8 +59,8 @@ const fn value(hash: u64, round: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Builds the MinHash fingerprint of a set of features, which has `64 * W` bits: one bit of the
-/// value of each bin. Can be reset for another set.
+/// Builder of the MinHash fingerprint of a set of features. The fingerprint has `64 * W` bits: one
+/// bit of the value of each bin. The builder can be reset for another set.
 ///
 /// The value of a bin is the minimum of the first round in which any value fell into the bin. In
 /// rounds below `64 * W`, the leading bits of a value choose its bin. In round `64 * W + i`, all
@@ -129,7 +130,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Keeps hashes for further rounds if a bin is empty. Otherwise drops all kept hashes.
+    /// Adds hashes to `kept` for further rounds if a bin is still empty. Otherwise drops all kept
+    /// hashes, because no further round is needed.
     #[cold]
     fn keep_for_later_rounds(&mut self, hashes: &[u64]) {
         self.full = !self.least.as_flattened().contains(&EMPTY);
@@ -168,7 +170,7 @@ impl<const W: usize> FingerprintBuilder<W> {
         }))
     }
 
-    /// Fills the bins that are empty after round 0, by further rounds.
+    /// Runs further rounds until all bins that are empty after round 0 have a value.
     fn fill(&mut self, check: &mut dyn FnMut()) {
         let mut empty = self.least.map(|bins| {
             let bits = bins.iter().enumerate();
@@ -189,7 +191,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Fills the bin `bin` in the round in which all values fall into it.
+    /// Fills the bin `bin` with the minimum of its own round, in which all values fall into this
+    /// bin.
     fn fill_in_own_round(&mut self, bin: usize, check: &mut dyn FnMut()) {
         let round = (1 << Self::LOG2) + bin as u64;
         let mut least = EMPTY;
@@ -267,7 +270,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Reference implementation: the fingerprint by its definition, bin by bin.
+    /// Reference implementation: computes the fingerprint of a set of feature hashes by the
+    /// definition, bin by bin.
     fn defined<const W: usize>(hashes: &BTreeSet<u64>) -> Option<[u64; W]> {
         let bins = 64 * W as u64;
         let bit = |bin: u64| {

@@ -111,8 +111,8 @@ mod tests {
             prop_assert_eq!(counts.iter().sum::<u32>(), distance);
         }
 
-        /// A bit is attributed to a feature only if the feature has the minimum of both sets in
-        /// this bin.
+        /// If round 0 fills all bins, a bit is attributed to a feature only if the feature is the
+        /// minimum of its bin over both sets.
         #[test]
         fn a_bit_is_due_to_the_least_of_both_sets(
             a in prop::collection::btree_set(any::<u64>(), 200..300),

@@ -41,9 +41,9 @@ pub fn radius_above(bound: f64, bits: u32) -> i32 {
     greatest(bits, |similarity| similarity > bound)
 }
 
-/// Returns the maximum distance of two fingerprints of `bits` bits for whose estimated similarity
-/// `admits` returns true; -1 if there is none. `admits` must accept all estimates above one that it
-/// accepts.
+/// Returns the maximum distance of two fingerprints of `bits` bits whose estimated similarity
+/// satisfies `admits`; -1 if there is none. If `admits` accepts an estimate, it must also accept
+/// all greater estimates.
 fn greatest(bits: u32, admits: impl Fn(f64) -> bool) -> i32 {
     let (mut within, mut beyond) = (-1, bits as i32 + 1);
     while beyond - within > 1 {

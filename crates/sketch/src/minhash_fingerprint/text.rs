@@ -54,8 +54,9 @@ impl Sketcher {
         bits.map(|[word]| word)
     }
 
-    /// Returns the 128-bit MinHash fingerprint of a text, or `None` if the text has no feature.
-    /// Otherwise like [`Sketcher::minhash64`].
+    /// Returns the 128-bit MinHash fingerprint of a text: one bit of each of 128 minima over its
+    /// set of features. Returns `None` if the text has no feature. Otherwise like
+    /// [`Sketcher::minhash64`].
     pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.minhash128_without(text, None, check)
     }

@@ -64,7 +64,8 @@ pub(crate) enum Piece<'a> {
     Other(&'a mut String),
 }
 
-/// Like [`each_piece`], for callers that convert ASCII letters to lower case themselves.
+/// Like [`each_piece`], but ASCII letters may keep their case. For callers that convert ASCII
+/// letters to lower case themselves.
 pub(crate) fn each_piece_to_fold(
     mut text: &str,
     buffer: &mut String,
@@ -178,10 +179,11 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
     }
 }
 
-/// Unwinds unless the memory that reordering the marks of `text` may need can be allocated.
+/// Checks that the memory for reordering the marks of `text` can be allocated, and unwinds
+/// otherwise.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Maximum bytes of a text that needs no check, because it takes no more memory than the
-    /// allocator's reserve.
+    /// Maximum length in bytes of a text that is not checked, because reordering it takes no more
+    /// memory than the allocator's reserve.
     const SHORT: usize = 1 << 15;
     /// Maximum bytes of memory for each byte of text. At worst every character is a mark. A list of
     /// the marks takes 8 bytes for each, and half as much to sort it; a second list takes 4 bytes
@@ -192,7 +194,8 @@ pub(crate) fn ensure_reordering(text: &str) {
     }
 }
 
-/// Returns true if folding each character of `text`, which is in NFKC, gives its normal form.
+/// Returns true if folding each character of `text` gives the normal form of `text`. `text` must be
+/// in NFKC.
 fn folds_in_place(text: &str) -> bool {
     let mut ignored = false;
     text.chars().all(|c| {
@@ -203,15 +206,15 @@ fn folds_in_place(text: &str) -> bool {
     })
 }
 
-/// Iterates over the one or two characters of the case folding of `c`.
+/// Returns an iterator over the case folding of `c`, which has one or two characters.
 fn folded(c: char) -> impl Iterator<Item = char> {
     let (first, second) = fold(c);
     std::iter::once(first).chain(second)
 }
 
-/// Number of bytes after which a piece of a text ends at the next boundary.
+/// Number of bytes after which a piece of a text ends at the next normalisation boundary.
 const PIECE: usize = 1 << 14;
-/// Number of bytes after which a piece of a text ends even if there is no boundary.
+/// Number of bytes after which a piece of a text ends even without a normalisation boundary.
 const MAX_PIECE: usize = 1 << 20;
 
 /// Returns the length in bytes of the first piece of `text` that can be normalised alone.
@@ -231,7 +234,8 @@ pub(crate) fn piece_len(text: &str) -> usize {
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Returns true if neither `c` nor the characters before it change the normal form of the other.
+/// Returns true if a new piece of a text can start with `c`: neither `c` nor the characters before
+/// it change the normal form of the other.
 fn is_piece_start(c: char) -> bool {
     normalized_alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }

@@ -3,8 +3,8 @@
 use crate::feature_list::sort;
 use crate::memory::GrowVec;
 
-/// Value that replaces the hash of a feature that is left out. It is the greatest value, so it is a
-/// minimum only if a window has no other hashes, and is then dropped.
+/// Value that replaces the hash of a feature that is left out. It is the greatest value, so it is
+/// the minimum of a window only if the window has no other hashes. Such a minimum is dropped.
 pub(super) const LEFT_OUT: u64 = u64::MAX;
 /// Number of minima in `found` at which duplicates are first removed.
 const MERGE_AT: usize = 1 << 16;
@@ -22,8 +22,8 @@ pub(crate) struct WindowMinima {
     /// Hashes of the current block; the first `filled` elements are set. Its length is the number
     /// of hashes in a window.
     block: Vec<u64>,
-    /// For each position of the previous block, the minimum from there to the end of the block. A
-    /// last element is [`LEFT_OUT`], the minimum of no hashes.
+    /// For each position of the previous block, the minimum from this position to the end of the
+    /// block. One more element is [`LEFT_OUT`], the minimum of no hashes.
     suffixes: Vec<u64>,
     /// Number of hashes in the current block.
     filled: usize,

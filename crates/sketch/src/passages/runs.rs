@@ -67,8 +67,9 @@ pub(super) fn shared_runs(
     runs
 }
 
-/// Returns the lengths and starts of the maximal runs of at least `least` symbols of `a`: the
-/// sequence of `automaton` contains the run, but no longer run of `a` around it.
+/// Returns the length and the start of each maximal run: a run of symbols of `a` that the sequence
+/// of `automaton` contains, and that cannot be extended at either end. Skips runs of fewer than
+/// `least` symbols.
 fn maximal_runs(
     a: &[u32],
     automaton: &SuffixAutomaton,
@@ -136,8 +137,8 @@ impl FreePositions {
     }
 }
 
-/// Follows the entries of `next` from index `from` to one that points to itself, and returns its
-/// index. Shortens the path on the way.
+/// Follows the entries of `next` from index `from` to an entry that contains its own index, and
+/// returns this index. Shortens the path on the way.
 fn follow(next: &mut [u32], from: usize) -> usize {
     let mut at = from;
     while next[at] as usize != at {

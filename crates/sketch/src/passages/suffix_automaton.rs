@@ -11,19 +11,21 @@ use crate::memory::GrowVec;
 
 /// Number of symbols between two calls of the cancellation check `check`.
 const STEPS: usize = 1 << 16;
-/// Index of the state of the empty part.
+/// Index of the first state, which represents the empty part of the sequence.
 const ROOT: u32 = 0;
 /// Index that stands for an absent state or edge, and marks a free slot of the hash table.
 const NONE: u32 = u32::MAX;
 /// Initial number of slots of the hash table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
 
-/// State of the automaton: the parts of the sequence that occur at the same end positions.
+/// State of the automaton. It represents all parts of the sequence whose occurrences end at the
+/// same positions.
 #[derive(Clone, Copy)]
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Index of the state of the longest suffix of these parts that occurs at more positions.
+    /// Suffix link: index of the state with the longest suffix of these parts that also ends at
+    /// other positions.
     link: u32,
     /// Position in the sequence after the last symbol of the first occurrence of these parts.
     first_end: u32,
@@ -31,7 +33,8 @@ struct State {
     edges: u32,
 }
 
-/// Edge from a state to the state whose parts have one more symbol at the end.
+/// Edge of the automaton. It leads from a state to the state whose parts have one more symbol at
+/// the end.
 #[derive(Clone, Copy)]
 struct Edge {
     /// Index of the state from which the edge leads.
@@ -81,8 +84,8 @@ impl SuffixAutomaton {
         automaton
     }
 
-    /// Appends `symbol` to the sequence, whose whole is in the state `last`. Returns the state of
-    /// the longer sequence.
+    /// Appends `symbol` to the sequence. `last` is the state of the whole sequence so far. Returns
+    /// the state of the longer sequence.
     fn add(&mut self, last: u32, symbol: u32) -> u32 {
         let length = self.states[last as usize].length + 1;
         let new = self.new_state(State {
@@ -114,9 +117,10 @@ impl SuffixAutomaton {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Moves the shorter parts of the state `to` to a new state: those that are at most as long as
-    /// the longest part of `state` followed by `symbol`. Unlike the longer parts, they also occur
-    /// at the end of the sequence. Returns the new state.
+    /// Divides the state `to`, and returns the new state. The new state gets the shorter parts of
+    /// `to`, which are at most one symbol longer than the longest part of `state`. Unlike the parts
+    /// that stay in `to`, these parts also occur at the end of the sequence, whose last symbol is
+    /// `symbol`.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,

@@ -10,7 +10,7 @@ use crate::options::TextOptions;
 /// Number of tokens that are numbered between two calls of the cancellation check `check`.
 const TOKENS_PER_CHECK: usize = 1 << 14;
 
-/// Value in `next` of [`TokenNumbers`] for the last token with a hash.
+/// End of a chain in `next` of [`TokenNumbers`]: no later token has the same hash.
 const NO_NEXT: u32 = u32::MAX;
 
 /// Assigns numbers to distinct tokens, from 0. Tokens are compared by their bytes.
@@ -122,7 +122,7 @@ mod tests {
     fn hashes_alone_do_not_decide() {
         let mut numbers = TokenNumbers::default();
         let [a, b] = [numbers.number(b"a"), numbers.number(b"b")];
-        // As if all tokens had the hash of "c".
+        // Makes the tokens look as if all had the hash of "c".
         numbers.first.insert(feature_hash(b"c"), a);
         numbers.next[a as usize] = b;
         let c = numbers.number(b"c");

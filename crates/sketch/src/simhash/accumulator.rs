@@ -194,8 +194,8 @@ impl<const W: usize> Accumulator<W> {
         add_all_portable(&mut self.set, features);
     }
 
-    /// Adds features of equal weight, which `group` has counted by the bits of their hashes: one
-    /// popcount for each word.
+    /// Adds features of equal weight to the sums. `group` has counted the features by the set bits
+    /// of their hashes, with one popcount for each word of a hash.
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {

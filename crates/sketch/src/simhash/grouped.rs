@@ -144,7 +144,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         self.groups.iter_mut().for_each(CountGroup::reset);
     }
 
-    /// Adds features with their numbers of occurrences. A text must not pass a feature twice.
+    /// Adds features with their numbers of occurrences. Each distinct feature of a text must be
+    /// passed only once.
     pub fn add(&mut self, features: Counted<W>) {
         self.all.add(features.hashes);
         let repeated = (features.repeated.iter())
@@ -157,8 +158,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Adds the weight of a feature that occurs `count` times, minus the weight of one occurrence.
-    /// Uses the group of `count`, if there is one.
+    /// Adds the extra weight of a feature that occurs `count` times: its weight minus the weight of
+    /// a feature that occurs once. Uses the group for `count`, if there is one.
     #[inline(always)]
     fn add_extra_weight(&mut self, hash: [u64; W], count: u64) {
         match self.groups.get_mut(count as usize - 2) {
@@ -167,8 +168,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Adds the weight of a feature that occurs `count` times, minus the weight of one occurrence,
-    /// without using groups.
+    /// Adds the extra weight of a feature that occurs `count` times to `rest`: its weight minus the
+    /// weight of a feature that occurs once. Uses no group.
     #[inline(always)]
     fn add_single(&mut self, hash: [u64; W], count: u64) {
         let weight = (self.weight)(count) - self.once;

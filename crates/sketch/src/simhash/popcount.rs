@@ -10,13 +10,13 @@
 /// tree on eight words at once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
-    /// Pending counts of all bit positions: their bits of value 1.
+    /// Bits of value 1 of the pending counts, one for each bit position.
     ones: u64,
-    /// Pending counts of all bit positions: their bits of value 2.
+    /// Bits of value 2 of the pending counts, one for each bit position.
     twos: u64,
-    /// Pending counts of all bit positions: their bits of value 4.
+    /// Bits of value 4 of the pending counts, one for each bit position.
     fours: u64,
-    /// Pending counts of all bit positions: their bits of value 8.
+    /// Bits of value 8 of the pending counts, one for each bit position.
     eights: u64,
     /// Pending counts in units of 16, as byte counters. Byte j of element i belongs to bit position
     /// 8 * i + j.
@@ -240,8 +240,8 @@ mod avx512 {
         }
     }
 
-    /// Returns, for each bit position, the total of the sums in those of the eight lanes that
-    /// belong to the word at index `word` of a hash.
+    /// Returns, for each bit position, the total of the bit-sliced sums in `planes`. Counts only
+    /// the lanes for the word at index `word` of a hash.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums<const W: usize>(planes: &[[u64; 8]], word: usize) -> [u8; 64] {

@@ -18,7 +18,7 @@ const BLOCKS: usize = 16;
 /// Bytes of text between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
 
-/// Properties of the last character of the previous block.
+/// Properties of the last character of a block, which the next block depends on.
 #[derive(Clone, Copy, Default)]
 struct Before {
     /// True if the character is a letter, or a byte of a non-ASCII letter.

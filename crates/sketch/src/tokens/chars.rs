@@ -19,7 +19,8 @@ pub(crate) struct CharWindows {
     normal: String,
 }
 
-/// Buffer of the characters at which features begin that are not passed to the sink yet.
+/// Buffer of the last characters of a text. Features that were not passed to the sink yet begin at
+/// these characters.
 #[derive(Default)]
 struct Window {
     /// The buffered characters in UTF-8. Bytes from `len` on are unused.
@@ -31,8 +32,8 @@ struct Window {
     chars: usize,
     /// Number of bytes of the buffered characters.
     len: usize,
-    /// True if the last character of the text so far is a space, or if there is none. White space
-    /// that follows is then dropped.
+    /// True if the text so far is empty or ends with a space. White space that follows is then
+    /// dropped.
     after_space: bool,
 }
 
@@ -64,7 +65,7 @@ impl CharWindows {
     }
 }
 
-/// Maximum number of elements of each vector of [`Window`] that are kept between texts.
+/// Maximum length of each vector of [`Window`] that is kept between texts.
 const KEPT_BYTES: usize = 1 << 16;
 
 /// Number of ASCII characters that [`Window::push_block`] adds at once.
@@ -212,10 +213,10 @@ impl Window {
         self.chars
     }
 
-    /// Passes all features of `width` buffered characters to `sink`, except a feature that ends
-    /// with the last character if that is a space, because a space at the end of the text is
-    /// dropped. Keeps the characters at which later features begin. Returns true if a feature was
-    /// passed.
+    /// Passes all features of `width` buffered characters to `sink`. If the last character is a
+    /// space, the feature that ends with it is not passed yet, because a space at the end of the
+    /// text is dropped. Keeps the characters at which later features begin. Returns true if a
+    /// feature was passed.
     fn emit_features(&mut self, width: usize, sink: &mut impl FeatureSink) -> bool {
         let ready = self.chars - usize::from(self.chars > 0 && self.after_space);
         let Some(more) = ready.checked_sub(width) else {

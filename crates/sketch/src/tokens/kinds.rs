@@ -20,7 +20,7 @@ struct TokenKind {
     separator: Option<u8>,
     /// True if the dictionary of jieba must be loaded before a text is split.
     needs_dictionary: bool,
-    /// How to find the positions of these tokens in a text.
+    /// Order of these tokens in a text, which decides how their positions are found.
     token_order: TokenOrder,
     /// Returns the estimated number of bytes of text for each distinct feature. `spaced` is true if
     /// the text has spaces between words. `shingle` is the number of tokens in a feature.

@@ -14,7 +14,8 @@ pub(crate) fn tokenize(
     sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
-    // `open`: the current line has characters. `space`: white space follows the last of these.
+    // `open` is true if the current line has characters. `space` is true if white space follows the
+    // last of these characters.
     let (mut open, mut space) = (false, false);
     each_piece(text, buffer, check, |piece| {
         let mut rest = piece;
@@ -61,8 +62,9 @@ fn is_plain(byte: u8) -> bool {
 /// Number of bytes that [`plain_len`] checks at once.
 const BLOCK: usize = 32;
 
-/// Returns the length in bytes of the leading part of `text` that a line can copy unchanged: plain
-/// bytes ([`is_plain`]) with single spaces between them. Returns 0 if the first byte is not plain.
+/// Returns the length in bytes of the leading part of `text` that can be copied to a line
+/// unchanged. This part has plain bytes ([`is_plain`]) with single spaces between them. Returns 0
+/// if the first byte is not plain.
 fn plain_len(text: &[u8]) -> usize {
     let mut len = 0;
     // Takes each byte with the previous byte, because two spaces in a row become one.

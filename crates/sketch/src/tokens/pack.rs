@@ -16,7 +16,7 @@ pub(super) struct Words {
 
 /// Maximum number of words that can end in a block.
 const MAX_WORDS: usize = BLOCK / 2;
-/// Number of token starts written at once. Those after the last token are meaningless.
+/// Number of token starts written at once. Starts after the last token are meaningless.
 const STARTS: usize = 8;
 
 /// Adds the words of consecutive blocks, in lower case, to `tokens`. `words` has the masks of each

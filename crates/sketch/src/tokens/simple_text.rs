@@ -5,9 +5,9 @@ use crate::memory::GrowVec;
 use crate::normalize::class::Class;
 use crate::normalize::{fold, is_ignorable, leading_ascii};
 
-/// Number of simplified bytes after which [`SimpleText::read`] stops.
+/// Length of the simplified text, in bytes, at which [`SimpleText::read`] stops.
 const SIMPLE: usize = 1 << 13;
-/// Number of bytes that [`SimpleText::push_ascii`] copies first.
+/// Number of bytes that [`SimpleText::push_ascii`] copies before it looks for more ASCII.
 const CHUNK: usize = 16;
 
 /// Simplified start of a text, which [`super::ascii::tokenize`] reads: non-ASCII letters are
@@ -18,10 +18,11 @@ pub(super) struct SimpleText {
     bytes: Vec<u8>,
     /// Length of the simplified text in bytes.
     len: usize,
-    /// Number of bytes of removed characters: the original text is longer by this number.
+    /// Number of bytes of removed characters. The original text is longer than `len` by this
+    /// number.
     removed_bytes: usize,
-    /// Last position before the last removed character at which the text can be cut: offset in
-    /// `bytes`, and offset in the original text.
+    /// Last position before the last removed character where the text can be cut: its offset in
+    /// `bytes`, and its offset in the original text.
     cut: (usize, usize),
     /// Offset in `bytes` up to which cut positions have been searched.
     searched: usize,

@@ -135,9 +135,9 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
 }
 
 /// Returns a mask of the characters of a group that are words, and the number of leading characters
-/// that can be read. `han` is the mask of the characters from [`FIRST_HAN`] to [`LAST_HAN`], and
-/// `skipped` that of the characters in [`SKIPPED`]. In each mask, the first character has the
-/// lowest bit.
+/// that can be read. `han` is the mask of the characters from [`FIRST_HAN`] to [`LAST_HAN`].
+/// `skipped` is the mask of the characters in [`SKIPPED`]. In each mask, the first character has
+/// the lowest bit.
 #[inline(always)]
 fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, usize) {
     let (mut words, mut others) = (han, !(han | skipped));

@@ -23,8 +23,8 @@ use crate::shingle::Shingles;
 
 /// Number of bytes of text after which the general path ends at the next cut position.
 const MAX_GENERAL_BYTES: usize = 1 << 13;
-/// Number of simple characters ([`Class::is_simple`]) after a cut position that make the general
-/// path end there.
+/// Number of simple characters ([`Class::is_simple`]) that must follow a cut position for the
+/// general path to end there.
 const SIMPLE_AHEAD: usize = 16;
 /// Minimum number of bytes of ASCII that are tokenized in place if other text follows. Less ASCII
 /// is copied to [`SimpleText`] together with the text that follows.
@@ -251,8 +251,8 @@ fn last_join(segment: &str) -> usize {
 /// searched.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
-/// Returns true if the word-break rules treat `c` as a letter, a digit or Katakana, or if it is
-/// `_`: the rules join exactly these characters with a `_` after them (WB13a).
+/// Returns true if the word-break rules join `c` with a `_` after it (WB13a): if they treat `c` as
+/// a letter, a digit or Katakana, or if `c` is `_`.
 fn is_word_character(c: char) -> bool {
     let mut with_underscore = [0; 5];
     let len = c.encode_utf8(&mut with_underscore).len();
@@ -283,7 +283,8 @@ mod tests {
     use crate::test_texts::{FeatureTexts, any_text};
     use proptest::prelude::*;
 
-    /// Returns the words by the general path, with splits after `split_bytes` bytes.
+    /// Returns the words that the general path finds if it splits normalised text after
+    /// `split_bytes` bytes.
     fn found(text: &str, split_bytes: usize) -> Vec<String> {
         let mut words = WordTokenizer {
             split_bytes,

@@ -11,13 +11,13 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::spi::{self, Sees};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// SQL that reads which rows keep the marks that a user set.
+/// SQL for the rows that keep the marks that a user has set.
 pub struct Manual {
-    /// SQL of two columns in a query on the table: whether the row's mark is kept, and whether a
-    /// kept mark names the row.
+    /// SQL for two boolean columns in a query on the table: whether the row keeps its mark, and
+    /// whether a kept mark names the row.
     pub columns: Vec<u8>,
-    /// Statement that reads the kept mark of the row with a key. The mark is NULL if the row keeps
-    /// none.
+    /// Statement that reads the kept mark of the row with a key. Returns NULL if the row keeps no
+    /// mark.
     next: CString,
 }
 

@@ -13,10 +13,10 @@ const LONGEST: usize = 64;
 /// Maximum number of features of a text in the cache, which limits the memory to 8 MB.
 const MAX_FEATURES: usize = 1 << 14;
 
-/// Original that was found for a fingerprint.
+/// Nearest original that was found for a row.
 #[derive(Clone)]
 pub struct Original {
-    /// Distance of the original to the fingerprint in bits or mismatches.
+    /// Distance of the original to that row in bits or mismatches.
     pub distance: u32,
     /// Key of the original.
     pub key: OwnedValue,
@@ -49,9 +49,9 @@ impl Recent {
         self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original. Stored rows that are near-duplicates of this original
-    /// and nearer to it than to their own original get this one. `key` must follow the keys of all
-    /// earlier originals.
+    /// Stores a row that becomes an original. A stored row gets this original instead of its
+    /// present one if it is a near-duplicate of this original and nearer to it. Originals must be
+    /// added in the order in which `neardup_remark` reads the rows.
     pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
             let distance = known.value.distance(&subject.value, rule.columns);

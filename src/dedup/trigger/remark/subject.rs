@@ -14,7 +14,7 @@ pub struct Rule<'a> {
     pub texts: Option<TextComparison>,
 }
 
-/// Row that is compared with others.
+/// Values by which a row is compared with other rows.
 pub struct Subject {
     pub value: ComparedValue,
     /// Sorted feature hashes of the row's text. Empty without the option `confirm`.
@@ -22,8 +22,8 @@ pub struct Subject {
 }
 
 impl Rule<'_> {
-    /// Makes the subject that has a fingerprint, a scope and a text. Returns `None` if the row
-    /// cannot have near-duplicates, because its text has no features.
+    /// Returns the subject for a row with this fingerprint, scope and text. Returns `None` if the
+    /// row cannot have near-duplicates, because its text has no features.
     pub fn subject(&self, value: ComparedValue, text: Option<Value>) -> Option<Subject> {
         let features = match &self.texts {
             None => Vec::new(),

@@ -33,7 +33,7 @@ pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     }
 }
 
-/// Returns the number of pairs of equal items.
+/// Returns the number of pairs of equal items in `all`.
 fn pairs<T: Eq + Hash>(all: impl Iterator<Item = T>) -> u64 {
     let mut sizes: HashMap<T, u64> = HashMap::new();
     for one in all {

@@ -3,31 +3,33 @@
 use super::super::generated_rows::random;
 use super::super::text::texts;
 
-/// Stream of random values that decides which documents are near-duplicates. These streams differ
-/// from the streams for fingerprints.
+/// Number of the stream of random values that decides which documents are near-duplicates. The
+/// streams for documents differ from the streams for fingerprints.
 const COPIES: u64 = 16;
-/// Stream that chooses the original of a near-duplicate.
+/// Number of the stream of random values that chooses the original of a near-duplicate.
 const ORIGINALS: u64 = 17;
-/// Stream of the numbers of words of the documents.
+/// Number of the stream of random values for the lengths of documents, in words.
 const LENGTHS: u64 = 18;
-/// Stream of the words of the documents.
+/// Number of the stream of random values for the words of documents.
 const WORDS: u64 = 19;
-/// Stream that decides which originals share words with an earlier original.
+/// Number of the stream of random values that decides which originals share words with an earlier
+/// original.
 const RELATIVES: u64 = 20;
-/// Stream of the words that near-duplicates replace.
+/// Number of the stream of random values that chooses the words that near-duplicates replace, and
+/// the new words.
 const CHANGES: u64 = 21;
 
 /// Bytes of the generated text that supplies the words of the documents.
 const BYTES: usize = 3_000_000;
 /// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// A near-duplicate replaces at most one word in this many. So it keeps nine in ten of its
-/// original's three-word shingles, and shares eight in ten with another near-duplicate of the same
-/// original.
+/// Minimum number of words of an original for each word that a near-duplicate replaces. So a
+/// near-duplicate keeps nine in ten three-word shingles of its original, and shares eight in ten
+/// with another near-duplicate of the same original.
 const REPLACED: u64 = 60;
 
-/// Generator of documents. A document depends only on its number, so every run has the same
-/// documents, and a small corpus is a prefix of a large one.
+/// Generator of the documents of this benchmark. A document depends only on its number, so every
+/// run has the same documents, and a small corpus is a prefix of a large one.
 pub struct Corpus {
     words: Vec<String>,
 }

@@ -20,13 +20,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use xtask::{extension, ui};
 
-/// Default number of documents that the Python libraries (peers) cluster. neardup is measured on
-/// these documents as well.
+/// Default number of documents that the Python libraries cluster. neardup is also measured on these
+/// documents.
 pub const SHARED: u64 = 50_000;
-/// Total seconds of a Python library's runs after which further rounds skip it.
+/// Maximum total seconds of a Python library's runs. Later rounds skip a library that took longer.
 const PATIENCE: f64 = 30.0;
 
-/// Work of neardup: builds an index on an expression, and clusters the documents with it.
+/// Work of neardup that is measured: building an index on an expression, and clustering the
+/// documents with this index.
 struct Job {
     what: &'static str,
     /// Indexed expression and options of the index, after `USING neardup`.
@@ -60,7 +61,7 @@ struct Measured {
     clusters: Vec<(u64, u64)>,
 }
 
-/// All runs of one neardup job or of one Python library, which are one line of the table.
+/// Line of the table: all runs of one neardup job or of one Python library.
 struct TableLine {
     what: &'static str,
     documents: u64,
@@ -125,16 +126,16 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// Documents of one size of the corpus, and the measurements of all jobs and Python libraries on
-/// them.
+/// First documents of the corpus, and the measurements of all jobs and Python libraries on these
+/// documents.
 struct Bench<'a> {
     session: &'a mut Session,
     /// Python interpreter, and the file of documents that the libraries' programs read; `None` if
     /// the libraries are not measured on these documents.
     python: Option<(&'a Path, PathBuf)>,
     _files: tempfile::TempDir,
-    /// Original of each document, by document number. Documents with the same original are one true
-    /// cluster.
+    /// Number of the original of each document, by document number. Documents with the same
+    /// original form a true cluster.
     truth: Vec<u64>,
     /// Total bytes of the documents.
     bytes: usize,
@@ -254,8 +255,8 @@ impl TableLine {
         self.agreement = Some(agreement(truth, &measured.clusters));
     }
 
-    /// Smallest processor time of the runs in seconds, or the smallest elapsed time if the
-    /// processor time is unknown.
+    /// Returns the smallest processor time of all runs in seconds, or the smallest elapsed time if
+    /// the processor time is unknown.
     fn on_processor(&self) -> f64 {
         let of = |time: &Time| time.cpu.unwrap_or(time.wall);
         least(&self.times.iter().map(of).collect::<Vec<_>>())

@@ -17,7 +17,7 @@ use xtask::ui;
 
 /// Radii of the measured searches, in bits.
 pub const RADII: [u32; 3] = [3, 8, 12];
-/// Radius of the measured search for all pairs, in bits.
+/// Radius of the measured calls of `neardup_pairs`, in bits.
 const OF_PAIRS: u32 = 3;
 /// `maintenance_work_mem` of the index builds.
 const BUILD_MEMORY: &str = "1GB";
@@ -88,8 +88,8 @@ pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     })
 }
 
-/// Returns the seconds and the number of rows found of one search within `radius`, averaged over
-/// the probes. The seconds are from the fastest repetition.
+/// Returns two averages for a search within `radius`: the seconds, and the number of rows found.
+/// The seconds are those of the fastest repetition, divided by the number of probes.
 fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     let query = Query::neardup(Probes::planted(PROBE_COUNT), radius);
     query.set(session)?;

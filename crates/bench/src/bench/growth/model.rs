@@ -12,16 +12,16 @@ pub const FITTED: [u64; 2] = [1_000_000, 10_000_000];
 /// Query plans of an index, and the constants that convert their costs to seconds.
 pub struct Model {
     layout: BlockLayout<1>,
-    /// Seconds of a search for each leaf in the cost of its plan. A descent of the tree counts as
-    /// several leaves.
+    /// Seconds that a search takes for each unit of its plan's cost. The unit is one leaf page. A
+    /// descent of the tree counts as several leaves.
     leaf: f64,
-    /// Seconds of a search for each row that it finds.
+    /// Seconds that a search takes for each row that it finds.
     row: f64,
     /// Measured seconds of `neardup_pairs` for each second that its plan estimates.
     pairs: f64,
     /// Average number of rows that a search finds, for each radius of [`RADII`].
     found: [f64; RADII.len()],
-    /// Seconds of an index build for each row.
+    /// Seconds that an index build takes for each row.
     build: f64,
 }
 
@@ -63,19 +63,19 @@ impl Model {
         }
     }
 
-    /// Expected seconds of one search within `radius` bits among `rows` rows.
+    /// Returns the expected seconds of one search within `radius` bits among `rows` rows.
     pub fn search(&self, rows: f64, radius: u32) -> f64 {
         let found = (RADII.iter().position(|&other| other == radius))
             .map_or(0.0, |radius| self.found[radius]);
         self.leaf * Plan::new(&self.layout, radius, rows).cost() + self.row * found
     }
 
-    /// Expected seconds of `neardup_pairs` within radius 3 over `rows` rows.
+    /// Returns the expected seconds of `neardup_pairs` within radius 3 over `rows` rows.
     pub fn pairs(&self, rows: f64) -> f64 {
         self.pairs * PairPlan::new(&self.layout, 3, rows).cost / 1e9
     }
 
-    /// Expected seconds of an index build over `rows` rows.
+    /// Returns the expected seconds of an index build over `rows` rows.
     pub fn build(&self, rows: f64) -> f64 {
         self.build * rows
     }

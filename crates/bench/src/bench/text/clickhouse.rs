@@ -90,7 +90,7 @@ impl ClickHouse {
         Ok(())
     }
 
-    /// Runs a query. Returns its time and its result as text.
+    /// Runs a query. Returns the time that it took, and its result as text.
     fn ask(&mut self, query: &str) -> Result<(Time, String)> {
         writeln!(self.queries, "{}", json!(query))?;
         self.queries.flush()?;

@@ -24,21 +24,21 @@ const DOCUMENT: usize = 3_900;
 /// split.
 const LINE: usize = 7_000;
 
-/// Expressions that the benchmark compares: one of neardup over the column `body`, and those of
-/// another system over the column `t`. The other system is ClickHouse, or jieba-rs for
-/// [`jieba::CUT`].
+/// Comparison of an SQL expression of neardup over the column `body` with expressions of another
+/// program over the column `t`. The other program is ClickHouse. For the entry [`jieba::CUT`] it is
+/// jieba-rs.
 pub struct Case {
-    /// Name of the case in the table: kind of text and features.
+    /// Name of the comparison in the table: kind of text, and features.
     pub what: &'static str,
     /// Name of the table with the documents.
     pub texts: &'static str,
     /// SQL expression of neardup over `body`.
     pub ours: &'static str,
-    /// Expressions of the other system over `t`. Empty if nothing is compared.
+    /// Expressions of the other program over `t`. Empty if neardup is measured alone.
     pub theirs: &'static [&'static str],
     /// Goal: minimum speed of neardup in megabytes of text per second.
     pub min_megabytes_per_second: Option<f64>,
-    /// Goal: minimum factor by which neardup is faster than each expression of the other system.
+    /// Goal: minimum factor by which neardup is faster than each expression of the other program.
     pub min_ratio: Option<f64>,
 }
 
@@ -191,8 +191,8 @@ pub fn bench(
 /// Total bytes of the documents in each table, without line breaks, by the table's name.
 type Bytes = BTreeMap<&'static str, usize>;
 
-/// Returns the lines of a file as documents, one per line, repeated until they have [`BYTES`]
-/// bytes.
+/// Returns the documents in a file, one per line. Splits long lines, and repeats all documents
+/// until they have at least [`BYTES`] bytes.
 fn lines_of(file: &Path) -> Result<String> {
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -210,8 +210,8 @@ fn lines(text: &str) -> String {
     texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
 }
 
-/// Loads the same documents into tables of PostgreSQL and, if it runs, of ClickHouse. Returns their
-/// bytes.
+/// Loads the same documents into tables of PostgreSQL and, if it runs, of ClickHouse. Returns the
+/// bytes of the documents in each table.
 fn load(
     session: &mut Session,
     mut clickhouse: Option<&mut ClickHouse>,
@@ -258,8 +258,8 @@ fn load(
     Ok(bytes)
 }
 
-/// Returns the minimum elapsed time and the minimum processor time, in seconds. `None` without
-/// times. The processor time is `None` if a measurement has none.
+/// Returns the minimum elapsed time and the minimum processor time of several runs, in seconds. The
+/// processor time is `None` if it is unknown for a run. Returns `None` if `times` is empty.
 fn best(times: &[Time]) -> Option<(f64, Option<f64>)> {
     let walls: Vec<f64> = times.iter().map(|time| time.wall).collect();
     let cpus: Option<Vec<f64>> = times.iter().map(|time| time.cpu).collect();

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use xtask::ui;
 
-/// Search for the neighbours of a value.
+/// Kind of a search for the neighbours of a value.
 #[derive(Clone, Copy)]
 pub enum Search {
-    /// All rows within this radius, in bits.
+    /// Search for all rows within this radius, in bits.
     Within(u32),
-    /// This number of rows, nearest first.
+    /// Search for this number of rows, nearest first.
     Nearest(u32),
 }
 
@@ -33,16 +33,16 @@ impl Search {
 
 /// Number of rows that a search for the nearest rows returns.
 const NEAREST: u32 = 10;
-/// Seconds that all probes of a sequential scan may take together. It limits the number of probes.
+/// Maximum total seconds of all probes of a sequential scan. It limits the number of probes.
 const SLOW_LIMIT: f64 = 2.0;
 
-/// Search that is one line of the table, and its limits.
+/// Search that is one line of the table, and its goals.
 struct Case {
     /// Name of the search in the table.
     what: &'static str,
     search: Search,
-    /// True if the search looks for the probes of [`generated_rows::ABSENT_PROBES`], near which ten
-    /// rows each were added. False for the probes with planted neighbours.
+    /// True if the search looks for the probes of [`generated_rows::ABSENT_PROBES`], after ten rows
+    /// were added near each probe. False if it looks for the probes with planted neighbours.
     crowd: bool,
     /// Goal: maximum time of the search in microseconds, among one million and among ten million
     /// uniform values.
@@ -127,9 +127,9 @@ struct Measurement {
     samples: Samples,
 }
 
-/// Measures all searches among the values that the table `docs` has now. `name` says where the
-/// values come from, and `crowd` whether the table has rows added near each probe. neardup, FAISS
-/// and the sequential scan must find the same rows.
+/// Measures all searches among the values that the table `docs` has now. `name` is the origin of
+/// the values. `crowd` is true if the table has rows added near each probe. neardup, FAISS and the
+/// sequential scan must find the same rows.
 fn measure(
     session: &mut Session,
     name: &str,
@@ -234,8 +234,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// Returns the line of this case as JSON. `limits` is the number of rows, which chooses the
-    /// goal; `None` if no goals apply.
+    /// Returns the line of this case as JSON. `limits` is the number of rows, by which the goal is
+    /// chosen, or `None` if no goals apply.
     fn finish(self, limits: Option<u64>) -> Value {
         let Samples {
             neardup,
@@ -258,8 +258,8 @@ impl Measurement {
     }
 }
 
-/// Sets the goal of "nearest 10, within 3", which depends on the measured time of "radius 3, 10
-/// found".
+/// Sets the maximum time of the nearest-neighbour case (`CASES[4]`), the field `most` of its line.
+/// It is [`NEAR_TIMES`] times the measured time of the radius case (`CASES[3]`).
 fn limit_nearest(lines: &mut [Value]) {
     let position = |what: &str| lines.iter().position(|line| line["what"] == what);
     if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {

@@ -12,8 +12,8 @@ use crate::normalize::is_common_han;
 /// rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
-/// The words with capitals in jieba's dictionary. A text in its normal form has no capitals, so
-/// these words are also added in lower case.
+/// Words of jieba's dictionary that contain capital letters. A text in its normal form has no
+/// capitals, so these words are also added in lower case.
 const WITH_CAPITALS: &str = "\
     4S店 AA制 AB型 AT&T A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B超 B轮 C# C++ CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 QQ号 Q版 \
@@ -92,10 +92,10 @@ impl Dictionary {
         loaded
     }
 
-    /// Unwinds unless the memory that splitting `run` may need can be allocated.
+    /// Checks that the memory for splitting `run` can be allocated, and unwinds otherwise.
     fn ensure_room(run: &str) {
-        /// Maximum bytes of a run that needs no check, because splitting it takes no more memory
-        /// than the allocator's reserve.
+        /// Maximum length in bytes of a run that is not checked, because splitting it takes no more
+        /// memory than the allocator's reserve.
         const SHORT: usize = 1 << 12;
         /// Maximum bytes of memory that jieba takes for each byte of a run: measured, and rounded
         /// up.

@@ -7,13 +7,13 @@
 /// Number of fraction bits of an inverse document frequency, which is a fixed-point number.
 pub const IDF_BITS: u32 = 20;
 
-/// Number of low bits of an entry that hold the index of the value of a word. The other bits are
-/// the highest bits of the hash of the word.
+/// Number of the low bits of a word's entry in [`TABLE`] that hold the index of its value among the
+/// distinct values. The other bits are the highest bits of the word's hash.
 const VALUE_BITS: u32 = 12;
 
-/// Contents of `data/jieba_idf.bin`: the number of distinct values and the median of all words, 4
-/// bytes each; the distinct values, 4 bytes each; one entry for each word, 8 bytes each, in
-/// ascending order. All numbers are little-endian.
+/// Contents of `data/jieba_idf.bin`. The file starts with the number of distinct values and the
+/// median value of all words, 4 bytes each. The distinct values follow, 4 bytes each, and then one
+/// entry for each word, 8 bytes each, in ascending order. All numbers are little-endian.
 static TABLE: &[u8] = include_bytes!("../../../data/jieba_idf.bin");
 
 /// Offset in [`TABLE`] of the first value, in bytes.

@@ -31,14 +31,14 @@ pub(crate) fn default_number(bytes: usize) -> usize {
     (bytes / 120).clamp(5, 200)
 }
 
-/// Keyword of a text, without the word itself. Keywords are ordered by weight.
+/// Keyword of a text, which is identified by the hash of the word. Keywords are ordered by weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Keyword {
-    /// TF-IDF of the word: the weight of its number of occurrences, times its inverse document
-    /// frequency.
+    /// TF-IDF of the word. It is the weight that belongs to the number of occurrences of the word,
+    /// times the inverse document frequency.
     pub weight: u64,
-    /// [`feature_hash`] of the word. It is reversed, so that of two keywords of equal weight the
-    /// one with the smaller hash is the greater one.
+    /// [`feature_hash`] of the word. It is reversed, so that the keyword with the smaller hash is
+    /// the greater of two keywords of equal weight.
     hash: Reverse<u64>,
     /// Number of occurrences of the word in the text.
     pub count: u64,
@@ -72,8 +72,9 @@ fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// Returns the TF-IDF of the word with this [`feature_hash`]: `weight`, which is the weight of its
-/// number of occurrences, times its inverse document frequency.
+/// Returns the TF-IDF of the word whose [`feature_hash`] is `hash`: `weight` times the inverse
+/// document frequency. `weight` is the weight that belongs to the number of occurrences of the
+/// word.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }
@@ -117,7 +118,7 @@ pub(crate) fn keywords(
         }
     };
     counts.drain(consider, check);
-    // This reuses the memory of the heap, without an allocation.
+    // Collecting into a vector reuses the memory of the heap, so it needs no allocation.
     heaviest
         .into_sorted_vec()
         .into_iter()

@@ -42,8 +42,8 @@ pub fn inverse_document_frequency(word: &str) -> f64 {
     f64::from(idf) / f64::from(1 << idf::IDF_BITS)
 }
 
-/// Number of bytes after which a part of the text ([`PartSplitter`]) is cut if it has no cut
-/// position.
+/// Maximum number of bytes of a part of the text ([`PartSplitter`]) without a cut position. A
+/// longer part is cut anyway.
 const MAX_PART: usize = 1 << 16;
 
 /// Returns true for the characters that jieba-rs treats as Chinese: CJK Unified Ideographs of some
@@ -110,7 +110,7 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Kinds of characters in a part of a text, which decide how the part is split.
+/// Kinds of characters that a part of a text contains. They decide how the part is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scripts {
     /// True if jieba can join all characters of the part into words ([`is_jieba`]).
@@ -137,8 +137,8 @@ impl Scripts {
 /// Cuts a text into parts that can be split into words one by one. Never cuts within a run of
 /// characters that jieba can join into words, except after [`MAX_PART`] bytes.
 ///
-/// Chinese parts and the punctuation between them are passed on together. jieba itself cuts at the
-/// punctuation, and calling jieba takes longer than splitting a few words.
+/// Complete Chinese parts are passed on together, with the punctuation between them, because one
+/// call of jieba takes longer than splitting a few words. jieba itself cuts at the punctuation.
 struct PartSplitter {
     /// Complete parts that wait to be passed on, up to byte `joined`, followed by the current part.
     open: String,
@@ -148,7 +148,7 @@ struct PartSplitter {
     chinese: bool,
     /// Kinds of characters in the current part.
     scripts: Scripts,
-    /// Last character of the text so far: whether jieba can join it into words, and its class.
+    /// Last character of the text so far: true if jieba can join it into words, and its class.
     /// `None` at the start of a text.
     last: Option<(bool, Class)>,
 }
@@ -296,8 +296,8 @@ fn split_part(
     }
 }
 
-/// Splits a run by jieba if it has Han and only characters that jieba can join into words, and
-/// otherwise by UAX 29. Calls `each` for its words.
+/// Splits a run into words, and calls `each` for each word. Uses jieba if the run has Han and only
+/// characters that jieba can join into words, and UAX 29 otherwise.
 fn split_by_jieba_or_uax29(
     dictionary: &Dictionary,
     mode: TokenizeMode,

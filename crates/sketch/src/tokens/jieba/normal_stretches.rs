@@ -14,8 +14,8 @@ const MIN_STRETCH: usize = 1 << 6;
 /// Maximum bytes of a run of Han in a stretch.
 const MAX_RUN: usize = 1 << 11;
 
-/// Returns true for separators: white space and punctuation that jieba cannot join into words, even
-/// after normalisation, and that can always be cut from a Han character next to them.
+/// Returns true for separators: white space, and punctuation that jieba cannot join into words,
+/// even after normalisation. A text can always be cut between a separator and a Han character.
 pub(super) const fn separates(c: char) -> bool {
     matches!(
         c,
@@ -126,8 +126,9 @@ pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     }
 }
 
-/// Returns the offset in bytes of the next position in `text`, after its first character, at which
-/// [`plain_len`] may start: a Han character after a separator, or the end of the text.
+/// Returns the offset in bytes of the next position in `text`, after its first character, where a
+/// stretch for [`plain_len`] may start. This is a Han character after a separator, or the end of
+/// the text.
 fn next_plain(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut separated) = (0, false);
