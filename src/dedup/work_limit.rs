@@ -272,7 +272,7 @@ fn too_much(
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!(
-            "search exceeds the guarantee of index \"{}\" and would take very long",
+            "search beyond the guarantee of index \"{}\" would take too long",
             relations.index().shown()
         ),
     )

@@ -61,7 +61,7 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
                 .filter(|(_, tokens)| !tokens.are_keywords());
             let ordered: Vec<&str> = ordered.map(|(name, _)| *name).collect();
             let name = options.tokens.name();
-            UserError::invalid_parameter(format!("tokens \"{name}\" have no order"))
+            UserError::invalid_parameter(format!("passages cannot be made of tokens \"{name}\""))
                 .detail("A passage is a run of consecutive tokens; keywords are not consecutive.")
                 .hint(format!("Pass one of: {}.", ordered.join(", ")))
                 .raise()

@@ -51,9 +51,9 @@ use neardup_pg::value::Value;
 /// Estimate in a condition or in ORDER BY. It is the Jaccard distance `left <%> right`, or a call
 /// of a similarity function, such as `minhash_similarity(left, right)`.
 pub struct JaccardEstimate<'c, 'a> {
-    /// Type of the two values.
+    /// Type of both operands.
     pub searched: &'c SearchedType,
-    /// The two values.
+    /// Left and right operand, or the two arguments of the function.
     pub values: [Expr<'a>; 2],
     /// True for a similarity, false for a distance.
     is_similarity: bool,

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// True while a child process uses the terminal and handles Ctrl-C itself.
 static INTERACTIVE: AtomicBool = AtomicBool::new(false);
-/// Folders and name prefixes of servers that child processes may have started.
+/// Folders of servers that child processes may have started, and prefixes of the names of their
+/// data folders. A signal stops these servers.
 static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
 /// Starts the thread that handles signals. Call it once, at the start of the program.

@@ -49,7 +49,8 @@ pub(crate) struct EmptySearch {
 }
 
 impl EmptySearch {
-    /// Records that the search found a row, or that rows near the query may be on another leaf.
+    /// Makes this search unusable as proof that no row is near the query: it found a row, or rows
+    /// near the query may be on a leaf that was not read.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }

@@ -70,7 +70,8 @@ impl Shingles {
         self.emit_full_batch(sink);
     }
 
-    /// Adds a token, or the rest of the open token. Passes a full batch to the sink.
+    /// Ends a token with the bytes `token`: the token that [`push_part`](Self::push_part) has
+    /// started, or else a new one. Passes a full batch to the sink.
     #[inline]
     pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
         self.tokens.push(token, self.separator);

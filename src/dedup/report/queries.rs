@@ -267,9 +267,9 @@ impl<'a> Queries<'a> {
         time.map_or_else(String::new, |time| format!("{} UTC", time.get().utf8()))
     }
 
-    /// Returns the SQL of a transaction that removes all rows of clusters within a bound except the
-    /// kept rows, for the page. The lock in it prevents other sessions from deleting or changing a
-    /// kept row.
+    /// Returns SQL that the report shows to its reader: a transaction that deletes the rows of all
+    /// clusters within `bound`, except the kept row of each cluster. The transaction locks the
+    /// table, so other sessions cannot delete or change a kept row meanwhile.
     pub fn statement(&self, bound: Bound) -> String {
         let literal = |bytes: &[u8]| {
             let text = CString::new(bytes).unwrap_or_default();

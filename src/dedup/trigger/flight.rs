@@ -28,11 +28,11 @@ pub struct Flight {
     /// published until it is in this index. Other sessions may look up rows in any of these
     /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scope columns of other triggers that do not fire for INSERT. An inserted row is published
-    /// for them as well.
+    /// Scope columns of the table's other triggers that do not fire for INSERT. This trigger
+    /// publishes an inserted row in their scopes, too, so that they wait for it on UPDATE.
     others_at_insert: Vec<Vec<EqualColumn>>,
-    /// Scope columns of other triggers that do not fire for UPDATE. A new version that an UPDATE
-    /// writes is published for them as well.
+    /// Scope columns of the table's other triggers that do not fire for UPDATE. This trigger
+    /// publishes an updated row in their scopes, too, so that they wait for it on INSERT.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 

@@ -285,7 +285,8 @@ mod tests {
         }
     }
 
-    /// Calls the AVX2 kernel, which `within_compared` does not use on a processor with AVX-512.
+    /// Calls the AVX2 kernel directly, for tests on a processor with AVX-512. There
+    /// `within_compared` never uses this kernel.
     #[cfg(target_arch = "x86_64")]
     fn with_avx2(words: PackedWords<'_>, query: &[u64], radius: u32, found: &mut Vec<u16>) -> bool {
         fn of<const W: usize>(

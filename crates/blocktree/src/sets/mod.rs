@@ -55,8 +55,8 @@ pub fn sum_contribution<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
     }
 }
 
-/// Returns the index key of `number`, an element or the sum of a set. `scope` is `None` if keys
-/// have no scope.
+/// Returns the index key for `number`, which is an element of a set or the sum of its elements.
+/// `scope` is the scope's word in the key, or `None` if keys have no scope.
 pub fn key<const N: usize>(number: u64, scope: Option<u64>) -> Key<N> {
     let mut key = [0; N];
     if let Some(scope) = scope {

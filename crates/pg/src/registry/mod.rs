@@ -131,9 +131,9 @@ impl Token {
         }
     }
 
-    /// Locks the token until [`Token::unlock`] or the end of the transaction. This backend's own
-    /// token is locked at once. For another backend's token, this waits until that backend has
-    /// withdrawn the row.
+    /// Locks the token until [`Token::unlock`] or the end of the transaction. A backend locks the
+    /// token of the row that it publishes, which succeeds at once. Another backend that locks the
+    /// token waits until the row is withdrawn.
     fn lock(self, mode: pg_sys::LOCKMODE) {
         // SAFETY: all fields of the tag are set. The server raises an error for a deadlock or a
         // cancellation.
