@@ -5,12 +5,12 @@ use walkdir::WalkDir;
 
 /// Licence of the project, to which documents link.
 pub const LICENCE: &str = "LICENSE";
-/// Extensions of the files in `docs` that are pages or images.
-const ENDINGS: [&str; 3] = ["md", "png", "svg"];
+/// Extensions of the files in `docs` that are pages, images or code to which pages link.
+const ENDINGS: [&str; 5] = ["md", "png", "svg", "py", "sql"];
 
 /// Returns the documents of the workspace at `root`: the pages of the root folder, the licence, and
-/// the pages and images of `docs`. The paths are relative to the root, with slashes, and sorted.
-/// Links of the documents lead only to other documents.
+/// the pages, images and code of `docs`. The paths are relative to the root, with slashes, and
+/// sorted. Links of the documents lead only to other documents.
 ///
 /// # Errors
 /// If a folder cannot be read.
