@@ -2,7 +2,8 @@
 //! settings of jieba's word lists.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-/// True if searches for signatures may use bands that can miss rows.
+/// True if searches for signatures may use bands (groups of a signature's hashes), which can miss
+/// rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// True if neardup_pairs and neardup_clusters report their progress by NOTICEs.
@@ -28,8 +29,8 @@ pub fn register() {
     );
 }
 
-/// Value of `neardup.allow_approximate`: whether searches for signatures may use bands that can
-/// miss rows.
+/// Value of `neardup.allow_approximate`: whether searches for signatures may use bands (groups of a
+/// signature's hashes), which can miss rows.
 pub fn allow_approximate() -> bool {
     ALLOW_APPROXIMATE.get()
 }

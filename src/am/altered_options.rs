@@ -10,7 +10,8 @@ use neardup_pg::altered_index;
 use neardup_pg::errors::UserNotice;
 use neardup_pg::rel::{OpenRelation, Rel};
 
-/// Installs the notice. Called once, when the library is loaded.
+/// Makes the server call `notice` with each neardup index that a command has changed. Called once,
+/// when the library is loaded.
 pub fn register() {
     altered_index::install(notice);
 }
@@ -19,7 +20,7 @@ pub fn register() {
 /// an index and the layout will change. Raises an error if no layout fits the new options.
 fn notice(index: Rel) {
     let options = BuildOptions::from_altered_index(index);
-    // An index without a readable meta page must be rebuilt anyway.
+    // No notice is needed for an index without a readable meta page: it must be rebuilt anyway.
     if options == BuildOptions::from_index(index) || !is_readable(index) {
         return;
     }

@@ -22,8 +22,9 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::storage::bulk::BulkWriter;
 use neardup_pg::workers::{Worker, export_worker};
 
-/// Memory, in bytes, for sorting the keys of rows whose value is NULL. A small size is enough,
-/// because there are few such rows, or their keys are all alike.
+/// Memory, in bytes, for sorting the keys of rows whose value is NULL. Beyond this limit the sort
+/// uses temporary files. A small size is enough, because usually few rows are NULL, or their keys
+/// are all alike.
 const NULL_MEMORY: usize = 1 << 20;
 
 export_worker! { "neardup_build_worker" => work }
@@ -95,8 +96,9 @@ fn usable_layout(index: Rel) -> Layout {
 }
 
 impl<'a, const N: usize> NewIndex<'a, N> {
-    /// Starts an index without rows. The last argument has the memory, in bytes, for sorting rows
-    /// with a value and rows whose value is NULL. Raises an error if the options of the index are
+    /// Starts an index on `table` without rows, in the fork `fork` of the relation `index`.
+    /// `memory` is the number of bytes for sorting the rows with a value, and `null_memory` that
+    /// for the rows whose value is NULL. Raises an error if the options of the index are
     /// impossible.
     fn new(
         layout: Layout,
@@ -134,7 +136,8 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         self.add(tid, has_value);
     }
 
-    /// Adds rows that a worker has read, from the words that [`work`] sends.
+    /// Adds rows that a worker has read. `words` has one or more of the messages that [`work`]
+    /// sends.
     fn collect_words(&mut self, mut words: &[u64]) {
         while let [head, count, rest @ ..] = words {
             let (keys, rest) = rest.split_at(*count as usize * N);
@@ -161,7 +164,8 @@ impl<'a, const N: usize> NewIndex<'a, N> {
         }
     }
 
-    /// Adds more keys, in `self.keys`, of a row that [`NewIndex::add`] has started.
+    /// Adds the keys in `self.keys` to the last sort. They are further keys of the row at `tid`,
+    /// whose first keys [`NewIndex::add`] has added.
     fn add_to_last(&mut self, tid: Tid) {
         if let Some(last) = self.rows.last_mut() {
             for key in &self.keys {
@@ -183,16 +187,16 @@ impl<'a, const N: usize> NewIndex<'a, N> {
     }
 }
 
-/// Number of flag bits in the first word that a worker sends for a row. The row's address is in the
-/// higher bits.
+/// Number of flag bits, which are the lowest bits of the first word that a worker sends for a row.
+/// The row's address is in the higher bits.
 const FLAG_BITS: u32 = 2;
 /// Flag in the first word that a worker sends for a row: the row has a value.
 const HAS_VALUE: u64 = 1;
 /// Flag in the first word that a worker sends for a row: the keys that follow are further keys of a
 /// row that was sent before.
 const IS_CONTINUED: u64 = 2;
-/// Maximum number of keys of a row that a worker sends at once. Only rows with large arrays have
-/// more.
+/// Maximum number of keys of a row that a worker sends in one message. A row with more keys, which
+/// must have a large array, is sent in several messages.
 const MAX_KEYS_PER_MESSAGE: usize = 4096;
 
 /// Start function of a worker. Reads the worker's share of the table and sends the keys of each row
@@ -218,9 +222,10 @@ fn work(worker: Worker) {
     });
 }
 
-/// Raises an error if the index is for an exclusion constraint with `~=` and its bands may miss
-/// conflicts. Each insert would have to read the whole index to find all conflicts. `strategy` is
-/// the strategy number of the constraint's operator; `None` without a constraint.
+/// Raises an error if an index on signatures is for an exclusion constraint with `~=`, and its
+/// bands (groups of a signature's hashes) may miss conflicting rows. To find all conflicting rows
+/// without suitable bands, each insert would have to read the whole index. `strategy` is the
+/// strategy number of the constraint's operator; `None` without a constraint.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;

@@ -20,16 +20,17 @@ use path_quals::{Order, PathQuals, Radius, Scope};
 
 mod path_quals;
 
-// Costs of a search. Measured with joins, where a unit of the server's costs takes about a
-// microsecond: a search in a table of 1,000 rows takes 1 to 3 us. With 40 and 20 instead of 100 and
-// 50, the planner chose searches that took 6 times as long as the best plan.
+// `DESCENT` and `LEAF` are costs of a search. They were measured with joins, where a unit of the
+// server's costs takes about a microsecond: a search in a table of 1,000 rows takes 1 to 3 us. With
+// 40 and 20 instead of 100 and 50, the planner chose searches that took 6 times as long as the best
+// plan.
 /// Cost of a descent from the root to a leaf, in units of `cpu_operator_cost`.
 const DESCENT: f64 = 100.0;
 /// Cost of measuring the distances of all entries of a leaf, in units of `cpu_operator_cost`.
 const LEAF: f64 = 50.0;
-// Costs of returning rows in order. Measured on 200,000 rows. The server reads and sorts them at a
-// cost of 25,000, in 0.24 s. The index returns them in 0.49 to 0.53 s, and an index-only scan in
-// 1.3 to 1.7 s.
+// `IN_ORDER` and `STILL_THERE` are costs of returning rows in order. They were measured on 200,000
+// rows. The server reads and sorts them at a cost of 25,000, in 0.24 s. The index returns them in
+// 0.49 to 0.53 s, and an index-only scan in 1.3 to 1.7 s.
 /// Cost of keeping, sorting and returning one row of an ordered scan, in units of
 /// `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
@@ -39,13 +40,13 @@ const STILL_THERE: f64 = 150.0;
 /// Factor on the cost of an ordered scan if the query also has conditions that the index does not
 /// evaluate. LIMIT reduces the cost in proportion to the rows that are expected to pass the
 /// conditions. If none passes, the scan returns the whole index, which takes eight times as long as
-/// a sequential scan. With this factor, the planner chooses the index only if it expects to save
-/// two thirds.
+/// a sequential scan. With this factor, the planner chooses the index only if it expects the
+/// ordered scan to save two thirds of the cost of another plan.
 const FILTERED_ORDER: f64 = 3.0;
 /// Cost of fetching a row and comparing its signature, beyond the server's own cost of a row. In
 /// units of `cpu_operator_cost`. Applies to rows whose sketch (summary of the signature in the
 /// index) is near enough. Measured on 3,000 rows, nearly all with near sketches: 1.7 us for each
-/// row. A nested loop of sequential scans takes a tenth of that.
+/// row. A nested loop of sequential scans takes a tenth of that time for each row.
 const RECHECK: f64 = 60.0;
 
 /// Estimated cost of an index scan, as `amcostestimate` returns it.
@@ -60,8 +61,8 @@ pub struct CostEstimate {
     pub pages: f64,
 }
 
-/// Estimates the cost of one scan of a neardup index. The planner expects to repeat the scan
-/// `loops` times.
+/// Estimates the cost of one scan of a neardup index. `path` is the planner's description of the
+/// scan, which the planner expects to repeat `loops` times.
 pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     let on_standby = path.is_index_only() && backend::in_recovery();
     if on_standby {
@@ -128,14 +129,15 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Cost of reading the all-visible pages of the table for `rows` rows. The planner omits these
-/// pages from the cost of an index-only scan.
+/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. The
+/// planner omits all-visible pages from the cost of an index-only scan.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
 }
 
-/// Cost of reading the index in one search, if `loops` such searches follow each other.
+/// Returns the cost of the index accesses `reads`, which one search makes, if `loops` such searches
+/// follow each other. The unit is the planner's.
 fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     let leaves = reads.leaves.min(f64::from(path.index.pages.max(1)));
     let (random, sequential) = page_costs(path.index.reltablespace);
@@ -168,8 +170,8 @@ impl Reads {
         }
     }
 
-    /// Returns these accesses minus `done`, the accesses that an earlier part of the search has
-    /// made.
+    /// Returns the accesses in `self` minus those in `done`, which an earlier part of the search
+    /// has made.
     fn without(self, done: Reads) -> Self {
         Reads {
             descents: (self.descents - done.descents).max(0.0),
@@ -187,14 +189,15 @@ struct Work {
     after_first: Reads,
     /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
-    /// Share of the table's rows that the server fetches, if it is known to be larger than the
-    /// share of rows that fulfil the conditions. Otherwise 0.
+    /// Share of the table's rows that the server fetches. 0 if this share is not known to be larger
+    /// than the share of rows that fulfil the conditions.
     fetched: f64,
 }
 
 impl Work {
-    /// Work of a search that returns rows as it finds them. `all` is the total of its accesses. On
-    /// average half of the descents have been made when the first row is found.
+    /// Returns the work of a search that returns rows as it finds them. `all` has all accesses of
+    /// the search. On average half of the descents have been made when the search finds its first
+    /// row.
     fn at_once(all: Reads) -> Self {
         let to_first = Reads {
             descents: all.descents / 2.0,
@@ -207,8 +210,8 @@ impl Work {
         }
     }
 
-    /// Work of a search that finds `rows` rows by the accesses `to_first` and sorts them before it
-    /// returns the first one.
+    /// Returns the work of a search that finds `rows` rows by the accesses `to_first` and sorts
+    /// these rows before it returns the first one.
     fn sorted(to_first: Reads, rows: f64) -> Self {
         Work {
             to_first,
@@ -217,7 +220,8 @@ impl Work {
         }
     }
 
-    /// Estimates the work of an index scan that returns `expected` rows.
+    /// Estimates the work of the index scan `path` with the conditions and the order in `quals`.
+    /// The scan is expected to return `expected` rows.
     fn from_path(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
         let info = path.index;
         if info.hypothetical {
@@ -275,9 +279,10 @@ impl Work {
         }
     }
 
-    /// Estimates the work of a search in an index on fingerprints that returns `expected` rows.
-    /// `rows` is the number of rows in the searched scope, and `whole` are the accesses that read
-    /// all of these rows in one permutation.
+    /// Estimates the work of a search in an index on fingerprints. The search has the conditions
+    /// `quals` and returns `expected` rows. `rows` is the number of rows in the searched scope.
+    /// `whole` has the accesses that read all of these rows in one permutation (one ordered copy of
+    /// all keys).
     fn by_distance<const N: usize>(
         index: &Index<N>,
         quals: &PathQuals,
@@ -339,9 +344,10 @@ impl Work {
         }
     }
 
-    /// Estimates the work of a search in an index on arrays with `pages` pages. The table has
-    /// `tuples` rows, and the search returns `expected` rows. `whole` are the accesses that read
-    /// each row once. `leaves` returns the number of leaves for a number of rows.
+    /// Estimates the work of a search with the conditions `quals` in an index on arrays. The index
+    /// has `pages` pages, the table has `tuples` rows, and the search returns `expected` rows.
+    /// `whole` has the accesses that read each row once. `leaves` returns the number of leaves that
+    /// a number of rows fills.
     fn by_elements(
         quals: &PathQuals,
         whole: Reads,
@@ -385,8 +391,9 @@ impl Work {
         }
     }
 
-    /// Estimates the work of a search in an index on signatures. `whole` are the accesses that read
-    /// each row of the searched scope once; `share` is the share of the table's rows in that scope.
+    /// Estimates the work of a search with the conditions `quals` in an index on signatures with
+    /// these bands. `whole` has the accesses that read each row of the searched scope once. `share`
+    /// is the share of the table's rows in that scope.
     fn by_bands(bands: &Bands, quals: &PathQuals, whole: Reads, share: f64) -> Self {
         let count = bands.count() as f64;
         let mismatches = match quals.radius {

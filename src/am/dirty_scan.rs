@@ -18,10 +18,12 @@ use neardup_pg::value::Value;
 
 pub use neardup_pg::dirty_scan::DirtyRow;
 
-/// Searches an index of `table` for rows within a radius of `center`. `scope` has a value for each
-/// scope column. Calls `each` for each row version that is live for a dirty snapshot, nearest first
-/// if [`IndexMetric::can_order`]. Calls `vanished` with the address of each version that an
-/// earlier snapshot may still see, but later ones do not.
+/// Searches an index of `table` for rows within `radius` (in bits or mismatches) of `center`.
+/// `metric` is the metric of the index, and `scope` has a value for each scope column. Calls `each`
+/// for each row version that is live for a dirty snapshot, nearest first if
+/// [`IndexMetric::can_order`]. If `each` returns `Break`, the search ends. Calls `vanished` with
+/// the address of each row version that an earlier snapshot may still see, but later snapshots do
+/// not.
 pub fn near_rows(
     table: Rel,
     index: Oid,
@@ -43,7 +45,8 @@ pub fn near_rows(
         keys.push(column, EQUAL, value);
     }
     keys.push(last, WITHIN, ball.get());
-    // Usually the index has no such row. This search is faster than a scan of the server.
+    // Usually the index has no row within the radius. `finds_any` finds that out faster than a scan
+    // by the server.
     if !scan::finds_any(&keys) {
         return;
     }

@@ -48,8 +48,8 @@ impl<const N: usize> BallQual<N> {
     }
 }
 
-/// Returns whether a fingerprint fulfils all conditions. `skipped` is the number of words for the
-/// scope at the beginning of a key.
+/// Returns whether the fingerprint in the key `fingerprint` fulfils all conditions in `quals`.
+/// `skipped` is the number of words for the scope at the beginning of the key.
 fn all_hold<const N: usize>(quals: &[BallQual<N>], fingerprint: &Key<N>, skipped: usize) -> bool {
     quals
         .iter()
@@ -81,7 +81,8 @@ pub struct HammingSearch<const N: usize> {
     is_plan_old: bool,
     /// Current search of the tree.
     source: Source<N>,
-    /// Conditions that `source` does not evaluate, so each row found is checked for them.
+    /// Conditions that `source` does not evaluate. Each row that `source` finds is checked for
+    /// these conditions.
     other_quals: Vec<BallQual<N>>,
     /// Hash of the scope that is searched; `None` for all scopes, or without scope columns.
     scope: Option<u64>,
@@ -132,8 +133,9 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
                 self.search_in_order(index, *query, then_by, Some(near.radius), false);
             }
             (Some(near), [center, then_by @ ..]) => {
-                // Return the rows in a ball in the order of their distance from another value than
-                // its centre.
+                // The order is by the distance from another value than the centre of the ball. So
+                // the search finds the rows in the ball by their distance from its centre, and
+                // orders them by their distance from that other value.
                 let scan = self.scan_from(index, near.center, near.radius);
                 let (then_by, memory) = (then_by.to_vec(), work_mem());
                 let nearest = KnnScan::around(*center, scan, then_by, near.radius, memory);
@@ -195,7 +197,7 @@ impl<const N: usize> NearSearch<N> for HammingSearch<N> {
 }
 
 impl<const N: usize> HammingSearch<N> {
-    /// Makes a search of an index with `rows` rows. The search finds nothing until
+    /// Makes a search of an index with about `rows` rows. The search finds nothing until
     /// [`NearSearch::begin`] starts it.
     pub fn new(rows: f64) -> Self {
         HammingSearch {
@@ -223,8 +225,8 @@ impl<const N: usize> HammingSearch<N> {
     }
 
     /// Estimates the number of rows in the searched scope and stores it, unless this scope was
-    /// measured last. With the estimate, a search in a scope of few leaves is planned to read just
-    /// these leaves.
+    /// measured last. With this estimate, the plan of a search in a small scope, whose rows are on
+    /// few leaves, is to read just these leaves.
     fn measure_scope(&mut self, index: &Index<N>) {
         let Some(scope) = self.scope else { return };
         if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
@@ -247,7 +249,7 @@ impl<const N: usize> HammingSearch<N> {
         query
     }
 
-    /// Makes a search for the rows within `radius` bits of a fingerprint.
+    /// Makes a search of the tree for the rows within `radius` bits of the fingerprint `center`.
     fn scan_from(&mut self, index: &Index<N>, center: Key<N>, radius: u32) -> Scan<N> {
         self.measure_scope(index);
         let query = self.query(center);
@@ -265,7 +267,8 @@ impl<const N: usize> HammingSearch<N> {
         scan
     }
 
-    /// Starts a search for the rows in a ball, in no order.
+    /// Starts a search for the rows in the ball `near`, in no order. Restarts the search of the
+    /// tree that `source` has, if there is a suitable one.
     fn search(&mut self, index: &Index<N>, near: BallQual<N>) {
         self.measure_scope(index);
         let (query, rows, all) = (
@@ -289,10 +292,10 @@ impl<const N: usize> HammingSearch<N> {
         self.source = Source::Near(self.scan_from(index, near.center, near.radius));
     }
 
-    /// Starts a search for rows by increasing distance from `query`. Rows at equal distances are
-    /// ordered by their distances from the fingerprints in `then_by`. `up_to` is the maximum
-    /// distance in bits, if there is one. If `then_nulls` is true, rows without a fingerprint
-    /// follow.
+    /// Starts a search for rows by increasing distance from `query`. Rows at equal distances from
+    /// `query` are ordered by their distances from the fingerprints in `then_by`. `up_to` is the
+    /// maximum distance in bits, or `None` if the distance is not limited. If `then_nulls` is true,
+    /// rows without a fingerprint follow.
     fn search_in_order(
         &mut self,
         index: &Index<N>,

@@ -137,8 +137,9 @@ impl<'a, const N: usize> Index<'a, N> {
         self.check_root();
     }
 
-    /// Reads the root's block number from the meta page again if the known root is beyond the end
-    /// of the index: VACUUM has then moved the root and truncated the index.
+    /// Checks that the known root is still in the index. If the root is beyond the end of the
+    /// index, VACUUM has moved the root and truncated the index. Then reads the root's block number
+    /// from the meta page again.
     fn check_root(&mut self) {
         if self.meta.root.block >= self.blocks {
             let meta = read_meta(self.relation(), &self.layout);
@@ -160,10 +161,10 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Removes and returns the row that this transaction has just added. `None` if another row may
-    /// have been near it at that moment, or if the index is not for an exclusion constraint.
-    /// Otherwise the search that checks the constraint would find only the row itself, which the
-    /// server ignores.
+    /// Removes from the cache and returns the row that this transaction has just added, if no other
+    /// row was near it at that moment. For such a row, the search that checks the exclusion
+    /// constraint need not run: it would find only the row itself, which the server ignores. `None`
+    /// if another row may have been near, or if the index is not for an exclusion constraint.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }
@@ -187,21 +188,22 @@ impl<'a, const N: usize> Index<'a, N> {
         rows_of(&self.meta, f64::from(self.blocks))
     }
 
-    /// Estimates the number of rows in the index from the rows per page at the server's last count
-    /// and the present number of pages. Falls back to [`Index::rows`] if the server has not
-    /// counted.
+    /// Estimates the number of rows in the index: the rows per page at the server's last count
+    /// (VACUUM or ANALYZE), multiplied by the present number of pages. Falls back to
+    /// [`Index::rows`] if the server has not counted.
     pub fn estimated_rows(&self) -> f64 {
         (self.relation().rows_per_block())
             .map_or_else(|| self.rows(), |rows| rows * f64::from(self.blocks))
     }
 
-    /// Returns the value of a result. Raises an error if the tree is damaged.
+    /// Returns the value in `result`, the result of an operation on the tree. Raises an error if
+    /// `result` says that the tree is damaged.
     pub fn or_corrupt<T>(&self, result: Result<T, Corruption>) -> T {
         result.unwrap_or_else(|corruption| raise_corruption(self.relation(), &corruption))
     }
 }
 
-/// Estimates the number of rows in an index of `blocks` blocks.
+/// Estimates the number of rows in an index with this meta page and `blocks` pages.
 pub fn rows_of(meta: &Meta, blocks: f64) -> f64 {
     leaf::usual_count(usize::from(meta.words)) * blocks / f64::from(meta.permutations.max(1))
 }
@@ -227,8 +229,9 @@ fn cached(index: Rel) -> Cached {
     cached
 }
 
-/// Reads and checks the meta page. Raises an error if it is damaged, if another version of neardup
-/// has written it, or if it does not fit the columns of the index.
+/// Reads and checks the meta page. Raises an error if the meta page is damaged, if another version
+/// of neardup has written it, or if it does not fit `layout`, the layout that follows from the
+/// columns of the index.
 fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     let pages = IndexPages::new(relation, OldSnapshotCheck::NONE);
     let meta = MetaRef::new(&pages.read(0)).read();
@@ -249,8 +252,9 @@ fn read_meta(relation: Rel, layout: &Layout) -> Meta {
     }
 }
 
-/// Raises error 0A000, because another version of neardup has built the index. The index is
-/// unusable. The hint is the REINDEX statement with the weakest lock that the server allows.
+/// Raises error 0A000: the index is unusable, because another version of neardup has built it.
+/// `version` is the layout version in the meta page. The hint is a REINDEX statement, with
+/// CONCURRENTLY if the server allows this.
 fn refuse_version(relation: Rel, version: u16) -> ! {
     let name = name(relation);
     let concurrently = match relation.is_for_exclusion() {
@@ -315,22 +319,24 @@ fn layout_parameters(meta: &Meta) -> LayoutParameters {
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Metrics and block layouts by their parameters. There are few, and each is small. The number
-    /// of words in the parameters determines the type of the value.
+    /// Metrics and block layouts by their parameters. They are never removed, because there are few
+    /// of them and each is small. The number of words in the parameters determines the type of the
+    /// value.
     static BLOCK_LAYOUTS: Cache<LayoutParameters> = RefCell::default();
-    /// Plans by the parameters of the block layout, the radius, and the binary logarithm of the
-    /// number of rows.
+    /// Search plans. The key of a plan has the parameters of the block layout, the radius in bits,
+    /// and the binary logarithm of the number of rows.
     static PLANS: Cache<(LayoutParameters, u32, i32)> = RefCell::default();
 }
 
-/// Returns the value that the backend has kept for `key`. If there is none, makes it and keeps it.
+/// Returns the value that `cache` has for `key`. If there is none, makes the value by `make` and
+/// adds it to `cache`.
 fn remembered<K: Eq, T: 'static>(
     cache: &'static std::thread::LocalKey<Cache<K>>,
     key: K,
     make: impl FnOnce() -> T,
 ) -> Rc<T> {
-    // Moves the found entry to half its position, so that frequently used entries are near the
-    // front.
+    // Exchanges the found entry with the one at half its position, so that frequently used entries
+    // are near the front.
     let found = cache.with_borrow_mut(|cache| {
         let position =
             (cache.iter()).position(|(known, value)| *known == key && value.is::<T>())?;
@@ -350,8 +356,8 @@ pub fn metric_of(index: Rel) -> IndexMetric {
     with_words!(words_of(index), N => block_layout_of::<N>(index, &cached(index).meta).0)
 }
 
-/// Returns the metric and the block layout of an index with this meta page. Raises an error if the
-/// meta page allows none.
+/// Returns the metric and the block layout of an index with this meta page. Raises an error if no
+/// block layout fits the parameters in the meta page.
 fn block_layout_of<const N: usize>(
     relation: Rel,
     meta: &Meta,
@@ -371,13 +377,14 @@ fn block_layout_of<const N: usize>(
     }
 }
 
-/// Raises an error, because the parameters in the meta page allow no block layout.
+/// Raises the error that no block layout fits the parameters in the meta page of `relation`.
 fn impossible_layout(relation: Rel) -> ! {
     let what = "meta page with an impossible block layout";
     raise_corruption(relation, &Corruption { block: 0, what })
 }
 
-/// Returns the plan for a search within `radius` bits among `rows` rows.
+/// Returns the plan for a search within `radius` bits among `rows` rows, in an index with this meta
+/// page and this block layout. The backend keeps each plan for later calls.
 pub fn plan_of<const N: usize>(
     meta: &Meta,
     block_layout: &BlockLayout<N>,

@@ -16,7 +16,8 @@ use neardup_pg::scan_desc::StateCache;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
-/// Maximum number of indexes in the cache: enough for the indexes of one or two tables.
+/// Maximum number of indexes in the cache. A further index displaces one of the others. The number
+/// is enough for the indexes of one or two tables.
 const MAX_ENTRIES: usize = 8;
 /// Number of times that an index is opened before its size is read again.
 const OPENS_PER_SIZE_CHECK: u32 = 32;
@@ -36,7 +37,7 @@ struct Key {
 /// Cache entry of one index. While it is valid, the transaction holds a lock that prevents VACUUM
 /// from moving pages and from truncating the index.
 pub struct IndexCache {
-    /// What the entry is valid for.
+    /// Subtransaction and relation cache entry for which this cache entry is valid.
     key: Key,
     /// Number of blocks in the index when it was last read.
     blocks: Cell<Block>,
@@ -110,8 +111,8 @@ pub fn cache_of(index: Rel, entry: u64) -> Rc<IndexCache> {
 
 impl IndexCache {
     /// Returns the number of blocks in the index. Most calls return the number that an earlier call
-    /// has read, so the index may have grown since, but not shrunk. `OPENS_PER_SIZE_CHECK` limits
-    /// the number of such calls.
+    /// has read from `pages`. The index may have grown since then, but not shrunk. After
+    /// `OPENS_PER_SIZE_CHECK` calls, the number is read again.
     pub fn blocks(&self, pages: &IndexPages<'_>) -> Block {
         let opened = self.opened.get() + 1;
         if opened > OPENS_PER_SIZE_CHECK {

@@ -10,8 +10,8 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch;
 
 /// Adds a row of a table to the index, and removes it from the rows in flight (rows that a trigger
-/// has published before they are in the index). The permutations are changed a few at a time. A
-/// crash in between leaves index entries of an uncommitted row, which VACUUM removes.
+/// has published before they are in the index). The row is added to a few permutations at a time. A
+/// crash in between leaves index entries of an uncommitted row, and VACUUM removes these entries.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());
@@ -22,7 +22,7 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     });
 }
 
-/// Adds a row's entries to the tree.
+/// Adds the entries of `row`, whose address is `tid`, to the tree of the index.
 fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     let (layout, metric, tree) = (&index.block_layout, &index.metric, index.tree());
     let mut keys = Vec::with_capacity(metric.sorts());
@@ -43,8 +43,8 @@ fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
 /// Removes a row, which has just been added to the index, from the rows in flight. From now on,
 /// searches of other triggers find the row in the index.
 fn withdraw_from_flight<const N: usize>(index: &Index<N>, row: &IndexRow, table: Rel, tid: Tid) {
-    // A row that was inserted speculatively stays in flight: the server may remove it and then
-    // write it again without firing the trigger.
+    // A row that was inserted speculatively (INSERT ... ON CONFLICT) stays in flight: the server
+    // may remove the row and then write it again without firing the trigger.
     if let Some(value) = row.get(index.layout.scope_columns)
         && !index.layout.has_balls
         && index.layout.metric.has_distances()

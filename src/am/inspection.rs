@@ -22,7 +22,7 @@ pub fn open_for_one_pass<const N: usize>(
 }
 
 /// Opens an index for a caller that may read pages repeatedly. The pages may use all shared
-/// buffers.
+/// buffers. Each page that is read is checked by `check`.
 pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
     Index::with_pages(IndexPages::new(relations.index(), check))
 }

@@ -115,8 +115,9 @@ impl Layout {
         self.scope_words() + self.metric.words()
     }
 
-    /// Returns the first word of a row's key, the hash of its scope; `None` if the index has no
-    /// scope columns. `value` returns the row's value in an index column, counted from 0.
+    /// Returns the first word of a row's key: the hash of the row's values in the scope columns.
+    /// `None` if the index has no scope columns. `value` returns the row's value in the index
+    /// column with a number, counted from 0; `None` for NULL.
     #[inline]
     pub fn row_scope<'v>(
         &self,
@@ -127,7 +128,8 @@ impl Layout {
         (self.scope_columns > 0).then(|| scope((0..self.scope_columns).map(hash)))
     }
 
-    /// Makes a key with this scope hash and zeros for the value.
+    /// Makes a key with the scope hash `scope` and zeros for the value. `scope` must be `None` if
+    /// the index has no scope columns.
     pub fn key_in_scope<const N: usize>(&self, scope: Option<u64>) -> Key<N> {
         let mut key = [0; N];
         if let Some(scope) = scope {
@@ -136,7 +138,7 @@ impl Layout {
         key
     }
 
-    /// Writes a fingerprint, or the centre of a ball, into a key, after the scope.
+    /// Writes a fingerprint, or the centre of a ball, into `key`, after the word for the scope.
     #[inline]
     pub fn put_fingerprint<const N: usize>(&self, key: &mut Key<N>, value: Value) {
         value.copy_words(&mut key[self.scope_words()..]);
@@ -150,8 +152,9 @@ impl Layout {
         Value::from_words(&key[self.scope_words()..], &stored)
     }
 
-    /// Returns the centre of a ball, in a key without a scope, and its radius in bits. `None` if
-    /// the radius is negative, which means an empty ball.
+    /// Returns the centre and the radius of a ball. The centre is in a key whose word for the scope
+    /// is 0, and the radius is in bits. `None` if the radius is negative, which means an empty
+    /// ball.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
         let (mut words, center) = ([0; 5], self.metric.words());
@@ -241,8 +244,8 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
     .raise()
 }
 
-/// Returns the hash of a value in a scope column, or of a value that is compared with this column.
-/// `column` is the number of the column, counted from 0.
+/// Returns the hash of a value in a scope column, or of a value with which a query compares this
+/// column. `column` is the number of the column in the index, counted from 0.
 pub fn scope_hash(index: Rel, column: usize, value: Value) -> u64 {
     hash_value(value, index.key_class(column).collation)
 }
@@ -285,8 +288,8 @@ fn refuse(index: Rel) -> ! {
     .raise()
 }
 
-/// Returns a hint for the error about unsuitable columns: columns that the index could have
-/// instead.
+/// Returns a hint for the error that the columns of an index are unsuitable. The hint shows columns
+/// that the index could have instead of its own.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.column_count();
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {

@@ -15,13 +15,15 @@ use neardup_pg::rel::Rel;
 pub struct Description {
     /// Radius or similarity of most searches; `None` for arrays.
     bound: Option<UsualBound>,
-    /// Radius up to which a search reads at most one range of each permutation.
+    /// Radius up to which a search reads at most one range of each permutation (one ordered copy of
+    /// all keys).
     guaranteed_radius: u32,
-    /// Number of blocks of a fingerprint.
+    /// Number of blocks into which the bits of a fingerprint are divided.
     blocks: usize,
     /// Number of permutations. For signatures this is the number of bands.
     permutations: usize,
-    /// Number of hashes in a signature, and number of hashes in a band; `None` for other values.
+    /// Number of hashes in a signature, and number of hashes in a band. `None` for fingerprints and
+    /// arrays.
     signature: Option<(usize, usize)>,
 }
 
@@ -76,8 +78,9 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Describes the index that a REINDEX with these options would make for `rows` rows; `None` if the
-/// description of the index would not change. Raises an error if no layout fits the options.
+/// Describes the index that a REINDEX with `options` would make if `table` has `rows` rows. `None`
+/// if the description would be that of the present index. Raises an error if no layout fits the
+/// options.
 pub fn next_layout<const N: usize>(
     table: Rel,
     index: &Index<N>,

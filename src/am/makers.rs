@@ -46,8 +46,8 @@ impl Maker {
     }
 
     /// Conventional radius of near-duplicates, in bits. For minhash, it corresponds to similarity
-    /// 0.8. For simhash, which estimates no similarity, it is 3 of 64 bits (Manku, Jain, Das Sarma,
-    /// WWW 2007, section 5.1.1) and the same share of 128.
+    /// 0.8. For simhash, which estimates no similarity, it is 3 bits if the fingerprint has 64 bits
+    /// (Manku, Jain, Das Sarma, WWW 2007, section 5.1.1), and 6 bits if it has 128.
     pub fn usual_radius(self) -> u32 {
         let similarity = NEAR_DUPLICATE_SIMILARITY;
         match self {
@@ -99,7 +99,8 @@ pub type TextCall = Vec<(CString, Option<Constant>)>;
 pub type Constant = Option<(CString, Oid)>;
 
 /// Returns the options of the distinct calls that make fingerprints or signatures from a text for
-/// the last column of an index. `function` is the OID of any function of the extension.
+/// the last column of an index. `function` is the OID of any function of the extension, by which
+/// other functions of the extension are recognized.
 pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
     let mut found: Vec<TextCall> = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -119,8 +120,8 @@ pub fn text_calls_of_column(function: Oid, table: Rel, column: i16) -> Vec<TextC
     found
 }
 
-/// Adds the options of the calls in an expression that make fingerprints or signatures from a text,
-/// unless `found` contains the same options.
+/// Adds to `found` the options of each call in `expression` that makes a fingerprint or signature
+/// from a text. Omits options that `found` already contains.
 fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
     for (called, arguments) in expression.with_default_arguments().calls() {
         let makes_sketch = name_in_extension_of(function, called).is_some_and(|name| {
@@ -165,7 +166,8 @@ pub fn makers_of_column(function: Oid, table: Rel, column: i16) -> Vec<Maker> {
     expression.map_or_else(Vec::new, |expression| called(function, expression))
 }
 
-/// Returns the distinct functions that an expression calls to make fingerprints.
+/// Returns the distinct functions that an expression calls to make fingerprints. `function` is the
+/// OID of any function of the extension, by which other functions of the extension are recognized.
 fn called(function: Oid, expression: Expr) -> Vec<Maker> {
     let names = (expression.calls().into_iter())
         .filter_map(|(called, _)| name_in_extension_of(function, called));

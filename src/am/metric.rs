@@ -21,8 +21,8 @@ use neardup_pg::value::{OwnedValue, Value};
 /// radius.
 const MAX_BALL_WORDS: usize = 5;
 
-/// Operations of a metric on values of an index's last column. All but `keys` fail for arrays,
-/// which have no distances.
+/// Operations of a metric on values of an index's last column. Only `keys` can be called for
+/// arrays. The other operations need distances, which arrays do not have.
 pub trait ValueMetric {
     /// Appends the keys of a row to `keys`. A fingerprint has one key, and a signature has one for
     /// each band. An array has one for the sum of its elements and one for each element. If the
@@ -33,8 +33,9 @@ pub trait ValueMetric {
     /// Returns the unit of distances, for messages such as "3 bits".
     fn unit(&self) -> String;
 
-    /// Converts a distance (in bits or mismatches) to the value that SQL functions return: bits of
-    /// fingerprints as an `int4`, or the share of different hashes of signatures as a `float8`.
+    /// Converts a distance (in bits or mismatches) to the value that SQL functions return. For
+    /// fingerprints it is the number of bits as an `int4`, and for signatures the share of
+    /// different hashes as a `float8`.
     fn shown(&self, distance: u32) -> Value<'static>;
 
     /// Returns the distance of two values, in bits or mismatches. `None` for signatures of
@@ -45,12 +46,12 @@ pub trait ValueMetric {
     /// published before they are in the index).
     fn in_flight(&self, value: Value) -> registry::Value;
 
-    /// Returns the number of the group of a value. Only values of one group can be near each other:
-    /// fingerprints of one width, or signatures of one scheme, seed and length.
+    /// Returns a number for the group of a value. Values of different groups are never near each
+    /// other. A group has fingerprints of one width, or signatures of one scheme, seed and length.
     fn group(&self, value: Value) -> u64;
 
-    /// Makes the ball around a value. `radius` is in bits or mismatches. `oid` is the type of balls
-    /// that the operator `<@` takes.
+    /// Makes the ball of all values within `radius` (in bits or mismatches) of `center`. `oid` is
+    /// the ball type on the right of the operator `<@`.
     fn ball(&self, center: Value, radius: u32, oid: Oid) -> OwnedValue;
 }
 

@@ -182,8 +182,8 @@ impl BuildOptions {
         (similarity != 0.0).then_some(similarity)
     }
 
-    /// Returns the metric of an index with this layout. Raises an error if an option for values of
-    /// another kind is given.
+    /// Returns the metric of an index whose keys have the layout `layout`. Raises an error if an
+    /// option is given that is not for the values of this index, such as `radius` for signatures.
     pub fn metric(&self, layout: &Layout) -> IndexMetric {
         const FINGERPRINTS: &str = "\"radius\" and \"blocks\"";
         const OF_SETS: &str = "The only option of this index is \"fillfactor\".";
@@ -211,8 +211,9 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// Returns the block layout, which determines the permutations, of an index of `rows` rows.
-    /// Raises an error if no layout fits the options.
+    /// Returns the block layout of an index of `rows` rows. It determines the permutations (ordered
+    /// copies of all keys). `layout` is the layout of the keys, and `bound` the radius or
+    /// similarity of most searches. Raises an error if no block layout fits the options.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
@@ -240,8 +241,9 @@ impl BuildOptions {
     }
 }
 
-/// Returns the radius that an index on fingerprints of `bits` bits guarantees: the largest radius
-/// up to `radius` that the number of blocks and the width allow.
+/// Returns the radius up to which a search of an index reads at most one range of each permutation
+/// (the guaranteed radius). `radius` and `blocks` are the options of the index. The result is
+/// smaller than `radius` if `blocks`, or the width of `bits` bits, does not allow that radius.
 fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
     radius.min(blocks - 1).min(max_radius(bits))
 }

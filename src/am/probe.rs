@@ -15,7 +15,8 @@ use neardup_pg::rel::OpenRelation;
 use neardup_pg::scan_key::OwnScanKeys;
 use neardup_pg::value::Value;
 
-/// Maximum cost of a search for the planner, in units of `cpu_operator_cost`. Such a search takes
+/// Maximum cost of a search for the planner, in units of `cpu_operator_cost`. A search that would
+/// cost more is not made, and the planner uses its statistics only. A search at the limit takes
 /// some hundred microseconds if the index is in memory.
 const MAX_COST: f64 = 5_000.0;
 
@@ -25,8 +26,8 @@ pub fn register() {
 }
 
 /// Returns whether an index has a row within a radius of a value. The radius is in bits, or a share
-/// of a signature's hashes. `None` if the search would cost too much, or if the index cannot
-/// answer.
+/// of a signature's hashes. `None` if the search would cost more than [`MAX_COST`], or if the index
+/// cannot find all rows within the radius.
 fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
     if radius < 0.0 {
         return Some(false);

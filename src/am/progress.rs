@@ -14,7 +14,8 @@ pub const PHASE_WRITE: i64 = 3;
 /// Writer of a new index that reports each finished permutation.
 pub type Writer<'a> = BulkWriter<'a, fn(usize, usize)>;
 
-/// Sets a number (`PROGRESS_...`) in the server's progress view.
+/// Sets a number in the server's progress view. `parameter` is the index of the number
+/// (`PROGRESS_...`).
 pub fn report(parameter: u32, value: i64) {
     // Has an effect only while this backend runs a command that reports its progress.
     server::pgstat_progress_update_param(parameter as i32, value);

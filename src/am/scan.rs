@@ -29,7 +29,7 @@ pub struct State {
     search: Box<dyn Search>,
     /// Addresses of the rows that the last step of the search has found.
     tids: Vec<Tid>,
-    /// Number of rows of `tids` that have been returned to the server.
+    /// Number of addresses at the beginning of `tids` that have been returned to the server.
     given: usize,
     /// True if the server must check the conditions again for each row.
     recheck: bool,
@@ -127,6 +127,7 @@ pub fn canreturn(index: Rel, column: i32) -> bool {
 }
 
 /// Starts or restarts a scan (`amrescan`). `lists` has the conditions and the ORDER BY operators.
+/// `purpose` has properties of the scan, such as whether it reads the table.
 pub fn rescan(state: &mut State, lists: [scan_key::ScanKeys; 2], purpose: Purpose) {
     state.tids.clear();
     state.given = 0;

@@ -18,7 +18,7 @@ pub enum Presence {
     NotNull,
 }
 
-/// The conditions of an index scan, or its ORDER BY operators.
+/// List of the conditions of an index scan, or list of its ORDER BY operators.
 #[derive(Clone, Copy)]
 pub struct ScanKeys<'a> {
     layout: Layout,
@@ -26,17 +26,18 @@ pub struct ScanKeys<'a> {
 }
 
 impl<'a> ScanKeys<'a> {
-    /// Wraps the scan keys of a scan of an index with this layout.
+    /// Makes the list from the server's scan keys `keys`. `layout` is the layout of the keys of the
+    /// index that is scanned.
     pub fn new(layout: Layout, keys: scan_key::ScanKeys<'a>) -> Self {
         ScanKeys { layout, keys }
     }
 
-    /// Returns whether the scan has no conditions, or no ORDER BY operators.
+    /// Returns whether the list has no condition and no ORDER BY operator.
     pub fn is_empty(self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Iterates over the conditions, or over the ORDER BY operators.
+    /// Iterates over the conditions or ORDER BY operators in the list.
     pub fn iter(self) -> impl Iterator<Item = ScanKey<'a>> {
         let layout = self.layout;
         self.keys.iter().map(move |key| ScanKey { layout, key })
@@ -56,8 +57,8 @@ impl<'a> ScanKey<'a> {
         self.key.has_flag(pg_sys::SK_ISNULL)
     }
 
-    /// For a condition `IS NULL` or `IS NOT NULL`, returns the rows that it admits. `None` for
-    /// others.
+    /// Returns the rows that a condition `IS NULL` or `IS NOT NULL` admits; `None` for other
+    /// conditions.
     fn presence(self) -> Option<Presence> {
         if self.key.has_flag(pg_sys::SK_SEARCHNULL) {
             Some(Presence::Null)
@@ -96,12 +97,12 @@ impl<'a> ScanKey<'a> {
 pub struct ScanQuals<'a> {
     /// Conditions with an operator on the last column.
     pub near: Vec<ScanKey<'a>>,
-    /// Whether the last column may or must be NULL.
+    /// Whether the last column must be NULL, must not be NULL, or may be either.
     pub presence: Presence,
     /// Hash of the scope; `None` if the conditions do not give a value for each scope column.
     pub scope: Option<u64>,
-    /// Row that this transaction has added just before a constraint's search, if no row was near it
-    /// at that moment.
+    /// Row that this transaction has added just before the search that checks an exclusion
+    /// constraint; `None` if another row may have been near it at that moment.
     pub lone_row: Option<LoneRow>,
 }
 
@@ -133,8 +134,9 @@ impl<'a> ScanQuals<'a> {
                 // Array overlap does not select one scope either: the matching arrays have many
                 // hashes.
                 (Some(_), None) if key.strategy() != strategies::EQUAL => (),
-                // A scope column may be compared with two values. A row can have only one of them,
-                // so one of the two hashes suffices. The server's recheck decides.
+                // A scope column may be compared with two values. A row can have only one of the
+                // two values, so the search uses only one hash. The server's recheck compares each
+                // row with both values.
                 (Some(column), None) => {
                     *column = Some(Some(keys::scope_hash(
                         keys.keys.index(),

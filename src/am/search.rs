@@ -1,5 +1,5 @@
-//! The search of an index, by which a scan finds its rows step by step. It handles all metrics
-//! alike. The parts that depend on the metric implement [`NearSearch`].
+//! The search of an index, by which a scan finds its rows step by step. The search in this file is
+//! the same for all metrics. The parts that depend on the metric implement [`NearSearch`].
 use neardup_blocktree::full_scan::{FullScan, Row};
 use neardup_blocktree::key::{EntryKey, Tid};
 use neardup_blocktree::tree::Tree;
@@ -39,8 +39,9 @@ pub trait Search {
     /// Returns false at the end of the search.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
-    /// Value of the index's last column for a row of the last step. `row` is its position in that
-    /// step, counted from 0. `None` if the value is NULL or the index does not store it.
+    /// Returns the value of the index's last column for a row that the last step has found. `row`
+    /// is the position of the row in that step, counted from 0. `None` if the value is NULL or the
+    /// index does not store it.
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
     /// Releases the pinned leaf and frees large buffers at the end of a scan.
@@ -95,7 +96,8 @@ pub trait NearSearch<const N: usize> {
     ) -> Step;
 }
 
-/// Where the rows of a search come from.
+/// How a search finds its rows: by a pass over the index, or by the part that depends on the
+/// metric.
 enum Source<const N: usize> {
     /// There are no rows, or no more rows.
     Nothing,
@@ -135,7 +137,8 @@ impl<'a, S: NearSearch<N>, const N: usize> IndexSearch<'a, S, N> {
         }
     }
 
-    /// Chooses where the rows come from, for these conditions and ORDER BY operators.
+    /// Chooses the source of the rows for the conditions `quals` and the ORDER BY operators
+    /// `order_bys`. If the metric finds the rows, starts its part of the search.
     fn source(&mut self, quals: ScanQuals, order_bys: ScanKeys) -> Source<N> {
         let layout = || self.index.block_layout.clone();
         let all = || FullScan::new(layout(), quals.scope);

@@ -12,8 +12,8 @@ use neardup_pg::expr::ExprKind;
 use neardup_pg::rel::Rel;
 
 /// Returns the radius or similarity of most searches of an index with these options. If the options
-/// have none, it is a default that follows from the expressions of the index. `None` for arrays.
-/// Raises an error for a radius that is larger than the fingerprints' width.
+/// have neither, returns a default that follows from the expressions of the index. `None` for
+/// arrays. Raises an error for a radius that is larger than the fingerprints' width.
 pub fn usual_bound(
     table: Rel,
     index: Rel,

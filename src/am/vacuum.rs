@@ -9,12 +9,13 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::index_vacuum::{DeadRows, IndexVacuum, is_validating, may_truncate};
 use neardup_pg::storage::pages::IndexPages;
 
-/// Minimum number of unused pages in an index for VACUUM to truncate it.
+/// Minimum number of unused pages in an index. With fewer, VACUUM does not truncate the index.
 const LEAST_PAGES: u64 = 8;
 /// VACUUM truncates an index only if at least one in this many pages is unused.
 const MIN_UNUSED_ONE_IN: u64 = 8;
 
-/// Removes the index entries of dead rows (`ambulkdelete`).
+/// Removes the index entries of the rows in `dead` (`ambulkdelete`), and stores the numbers of
+/// removed and remaining rows in `call`.
 pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
     let pages = IndexPages::with_strategy(index, OldSnapshotCheck::NONE, call.strategy);
@@ -78,8 +79,10 @@ pub fn cleanup(call: &mut IndexVacuum) {
 /// Number of moved pages between two checks for sessions that wait for the index.
 const PAGES_PER_CHECK: usize = 32;
 
-/// Moves pages into unused ones and truncates the index, if it saves enough and only while no other
-/// session uses the index. If a session waits for the index, releases the lock and tries again.
+/// Moves pages from the end of the index into unused pages, and truncates the index. Does nothing
+/// if too few pages are unused. Needs a lock that excludes other sessions, so it works only while
+/// no other session uses the index. If a session waits for the index, releases the lock and tries
+/// again.
 fn truncate<const N: usize>(index: &mut Index<N>) {
     if !may_truncate(index.relation()) {
         return;
@@ -113,7 +116,7 @@ fn truncate<const N: usize>(index: &mut Index<N>) {
             break;
         }
     }
-    // This writes each page in `holes`. It comes last, when the lock is released and no session
-    // waits.
+    // This call writes each unused page in `holes`. It comes last, when the lock is released and no
+    // session waits for the index.
     index.tree().add_free_pages(&holes);
 }

@@ -59,8 +59,8 @@ fn takes(form: &pg_sys::FormData_pg_amop, input: pg_sys::Oid) -> bool {
         || form.amoplefttype == pg_sys::ANYARRAYOID && input == pg_sys::INT8ARRAYOID
 }
 
-/// Returns the operator of an operator family with this strategy and type `input` on its left;
-/// InvalidOid if there is none.
+/// Returns the operator of an operator family that has the strategy number `strategy` and takes
+/// type `input` on its left; InvalidOid if there is none.
 fn operator(family: pg_sys::Oid, input: pg_sys::Oid, strategy: u16) -> pg_sys::Oid {
     family_operators(family)
         .iter()
@@ -91,7 +91,7 @@ pub fn validate(opclass: pg_sys::Oid) -> bool {
 }
 
 /// Raises an error unless the access method can use the operator classes of an index. With an
-/// unsuitable class it would misread values.
+/// unsuitable operator class, the access method would misread values.
 pub fn require_valid_classes(index: Rel) {
     for column in 0..index.index_form().key_columns {
         if let Some((what, _)) = problems(index.operator_class(column)).first() {
@@ -157,7 +157,8 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
     problems
 }
 
-/// Returns the defect of an operator in an operator class of this kind; `None` if it has none.
+/// Returns the defect of an operator in an operator class of this kind; `None` if the operator is
+/// right. `form` is the operator's row in pg_amop.
 fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static str> {
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;

@@ -33,8 +33,9 @@ impl<T: Ord> BottomKSample<T> {
         self.heap.iter().any(|(_, sampled)| sampled == thing)
     }
 
-    /// Adds a value with the hash `mixed`. A full sample keeps it only if the hash is lower than
-    /// the highest hash in the sample, and drops the value with that highest hash.
+    /// Adds the value `thing`, whose hash is `mixed`. A full sample keeps the value only if its
+    /// hash is lower than the highest hash in the sample. It then drops the value with the highest
+    /// hash.
     pub fn offer(&mut self, mixed: u64, thing: T) {
         if self.wants(mixed) {
             self.heap.push((mixed, thing));

@@ -128,7 +128,7 @@ impl IndexBounds {
     }
 
     /// Raises error 42P08: the indexes of a table have different bounds, so the caller must pass a
-    /// bound.
+    /// bound. `table` is the table's name, and `hint` is the hint of the error.
     pub fn refuse(&self, table: &str, hint: &str) -> ! {
         UserError::new(
             PgSqlErrorCode::ERRCODE_AMBIGUOUS_PARAMETER,
@@ -177,8 +177,9 @@ pub struct SignatureBound {
 impl SearchBound {
     /// Creates the bound of a search in an index. Without a caller's `bound`, uses the bound that
     /// the index was built for. `function` is the extension's function being called. Raises an
-    /// error if the indexed values have no distances. Also raises an error for a radius of
-    /// signatures, and for a similarity of fingerprints whose distances do not estimate one.
+    /// error if the indexed values have no distances. Also raises an error if `bound` is a radius
+    /// and the index is on signatures, or if `bound` is a similarity and the distances of the
+    /// indexed fingerprints do not estimate similarities.
     pub fn new(function: pg_sys::Oid, relations: &LockedIndex, bound: Option<Bound>) -> Self {
         let index = relations.index();
         require_distances(index);

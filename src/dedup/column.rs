@@ -178,7 +178,8 @@ fn in_batches<const N: usize>(
     visit(&keys, &rows);
 }
 
-/// Visits the first row of each distinct fingerprint in `sort`.
+/// Passes the first row of each distinct fingerprint in `sort` to `visit`: the fingerprint, and the
+/// row's address.
 fn for_each_distinct<const N: usize>(
     sort: &mut ExternalSort<TempSpace, N>,
     visit: &mut dyn FnMut(Key<N>, Tid),
@@ -201,7 +202,8 @@ fn is_signature_type(column_type: pg_sys::Oid, function: pg_sys::Oid) -> bool {
 }
 
 /// Returns the number of 64-bit words of a fingerprint type, or `None` for other types. Accepts
-/// `bigint` only if the caller named the column. `function` is one of the extension's functions.
+/// `bigint` only if `named` is true, which means that the caller named the column. `function` is
+/// one of the extension's functions.
 fn words_of(column_type: pg_sys::Oid, named: bool, function: pg_sys::Oid) -> Option<usize> {
     let column_type = base_type(column_type);
     if column_type == pg_sys::INT8OID && !named {

@@ -101,7 +101,7 @@ pub struct Line {
     pub distance: u32,
     /// Number of pairs at this distance. An estimate if only a sample of rows was compared.
     pub pairs: i64,
-    /// Half of the 95 % confidence interval of `pairs`. 0 if all pairs were counted.
+    /// Half the width of the 95 % confidence interval of `pairs`. 0 if all pairs were counted.
     pub margin: i64,
     /// Bar whose length shows the count on a logarithmic scale.
     pub bar: String,

@@ -36,9 +36,10 @@ const DEFAULT_SIMILARITY: Bound = Bound::Similarity(0.5);
 
 /// Number of bits of the longest fingerprint, which is the largest possible distance.
 const WIDEST: u32 = 256;
-/// Maximum of `sample_rows`. Each row of the sample is compared with every row of the table.
+/// Maximum of the argument `sample_rows`. A higher value raises an error, because each row of the
+/// sample is compared with every row of the table.
 const MOST_ROWS: i32 = 1_000_000;
-/// Maximum of the argument `examples`.
+/// Maximum of the argument `examples`. A higher value raises an error.
 const MOST_EXAMPLES: i32 = 1000;
 
 /// Arguments of `neardup_distance_histogram` without the relation and the bound.

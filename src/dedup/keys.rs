@@ -115,8 +115,9 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     })
 }
 
-/// Returns the SQL call of `neardup_pairs` or `neardup_clusters` with the parameters `$1` to
-/// `$parameters`. `own` is the extension's function being called, whose schema has these functions.
+/// Returns the SQL call of `neardup_pairs` or `neardup_clusters` with the arguments `$1`, `$2` and
+/// so on, as many as `parameters`. `own` is the extension's function being called. The called
+/// function is in the same schema.
 fn called(own: pg_sys::Oid, function: Function, parameters: usize) -> Vec<u8> {
     let schema = catalog::schema_name(catalog::schema_of_function(own));
     let arguments: Vec<String> = (1..=parameters).map(|n| format!("${n}")).collect();

@@ -59,7 +59,7 @@ const REQUIRED: [(usize, &str); 7] = [
     (OPTIONS + 3, "digits"),
 ];
 
-/// Query for the result, in the order of the documents and of the passages in each document.
+/// Query for the result, sorted by document, then by the position of the passage in the document.
 const RESULT: &[u8] = b"SELECT d.key, r.passage_start, r.passage_end, r.token_count, o.key
     FROM \"neardup repeats\" AS r
     JOIN \"neardup documents\" AS d ON d.number OPERATOR(pg_catalog.=) r.document
@@ -197,7 +197,8 @@ fn document(tokens: &TokenSequence) -> DocumentTokens<'_> {
     }
 }
 
-/// Finds the repeated passages of the documents, and stores them in `repeats`.
+/// Finds the repeated passages of the documents by their `windows`, and stores them in `repeats`.
+/// Reads the texts from `documents`.
 fn find(
     connection: &Connection,
     windows: PassageWindows<TempSpace>,
@@ -227,7 +228,8 @@ fn find(
     progress.finish();
 }
 
-/// Stores in `repeats` the repeated passages of the document `number`, whose text is `bytes`.
+/// Stores in `repeats` the repeated passages of the document with the number `number`. Its text, in
+/// the server encoding, is `bytes`.
 fn store_runs(
     repeated: &mut RepeatedPassages<TempSpace>,
     number: u32,

@@ -38,7 +38,7 @@ impl Wanted {
             return Wanted::None;
         };
         // After a HOT update the address of a row differs from the address in its entry. Searches
-        // of the index need the latter.
+        // of the index need the address in the entry.
         let mut progress =
             Progress::estimated("applying the filter", "rows", index.estimated_rows());
         let mut entries = all_entries(index, files);
@@ -101,8 +101,8 @@ impl Wanted {
         }
     }
 
-    /// Serializes the set for another process. Returns at most `most` words, and none if all rows
-    /// take part. Returns `None` if the set is empty or needs more words.
+    /// Serializes the set for another process. The result has at most `most` words, and no words if
+    /// all rows take part. Returns `None` if no row takes part, or if the set needs more words.
     pub fn pack(&mut self, files: &mut TempSpace, most: usize) -> Option<Vec<u64>> {
         match self {
             Wanted::All => Some(Vec::new()),

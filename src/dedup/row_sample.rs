@@ -10,7 +10,7 @@ use crate::am::index::Index;
 
 /// Comparison of a sampled row with another row, after their keys were found to be near each other.
 pub trait RowComparison<const N: usize> {
-    /// Values of a row that the comparison needs besides its key.
+    /// Values of a row that the comparison needs besides the row's key in the index.
     type Row;
 
     /// Fetches the row of an index entry. Returns the address at which the snapshot sees the row,
@@ -41,8 +41,9 @@ struct SampledRow<R, const N: usize> {
 pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
 
 /// Chooses `sample_rows` random rows, compares them with all rows, and returns `counts` with the
-/// near pairs added. `for_each_batch` visits all rows in batches. It is called twice and must visit
-/// the same rows each time.
+/// near pairs added. `nearness` decides by the keys which rows `comparison` compares.
+/// `for_each_batch` visits all rows in batches. It is called twice and must visit the same rows
+/// each time.
 pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,
@@ -84,6 +85,7 @@ pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
 }
 
 /// Compares each row of the sample with each row of a batch, and adds the near pairs to `counts`.
+/// The batch has the keys of its rows and, in the same order, their index entries.
 fn compare_batch<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,

@@ -45,7 +45,8 @@ impl SampledPairs {
         self.rows / self.sampled / 2.0
     }
 
-    /// Returns half of the 95 % confidence interval of the estimated number of pairs at a distance.
+    /// Returns half the width of the 95 % confidence interval of the estimated number of pairs at a
+    /// distance.
     pub fn margin(&self, distance: u32) -> f64 {
         // A sample of all rows has no error.
         let unseen = 1.0 - self.sampled / self.rows;

@@ -67,7 +67,8 @@ pub struct ScopeNumbers {
 
 impl ScopeNumbers {
     /// Returns the number of a scope among the scopes with the same hash, in the order in which
-    /// they were first passed. `values` are the scope's values. Forgets scopes with other hashes.
+    /// they were first passed. `hash` is the scope's hash, and `values` are its values. Forgets
+    /// scopes with other hashes.
     pub fn number(&mut self, scope: &ScopeColumns, hash: u64, values: Values) -> u32 {
         if self.hash != hash {
             self.hash = hash;

@@ -57,7 +57,7 @@ pub fn find_bounded_index(
     find(function, relation, column, Wanted { bound, agreed })
 }
 
-/// Caller's bound, by which one of several indexes is selected.
+/// Caller's bound, by which one of several indexes of a table is selected.
 #[derive(Clone, Copy)]
 struct Wanted {
     /// Bound that the caller passed.
@@ -95,8 +95,9 @@ fn find(
 }
 
 /// Opens a table that a caller names, for reading all of its rows. Raises an error if the caller
-/// may read none of its columns. Raises error 0A000 if some rows are stored elsewhere: in another
-/// engine, or in tables that inherit from the table, such as the chunks of TimescaleDB.
+/// may read none of its columns. Raises error 0A000 if some rows are not in the table itself: they
+/// are in Citus shards, on a foreign server, or in tables that inherit from the table (such as the
+/// chunks of TimescaleDB).
 pub fn open_table(oid: pg_sys::Oid) -> OpenRelation {
     acl::check_any_column(oid);
     let table = OpenRelation::table(oid, pg_sys::AccessShareLock);
@@ -199,8 +200,8 @@ fn choose(
     let mut fitting: Vec<&Candidate> = (all.iter())
         .filter(|one| column.is_none_or(|column| one.columns == [column]))
         .collect();
-    // A radius selects signatures only if nothing else is indexed. A later check then rejects the
-    // radius.
+    // A radius selects an index on signatures only if no fingerprints are indexed. A later check
+    // then rejects the radius.
     let signatures = match bound {
         Some(Bound::Radius(_)) => fitting.iter().all(|one| one.signatures),
         Some(Bound::Similarity(_)) | None => fitting.iter().any(|one| one.signatures),
@@ -283,9 +284,10 @@ fn require_one_bound(table: Rel, indexes: &[&Candidate]) {
     bounds.refuse(&table.shown(), &hint)
 }
 
-/// Returns the OID of the signature index that finds all pairs with the wanted similarity and reads
-/// the fewest candidates: the index with the highest guarantee up to that similarity. If there is
-/// none, or no similarity is wanted, returns the index with the lowest guarantee.
+/// Returns the OID of one of several signature indexes. The guarantee of an index is the lowest
+/// similarity at which it finds all pairs. The index with the highest guarantee up to the
+/// similarity in `bound` finds all wanted pairs and reads the fewest candidates. If there is no
+/// such index, or `bound` is not a similarity, returns the index with the lowest guarantee.
 fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
     let wanted = match bound {
         Some(Bound::Similarity(similarity)) => similarity,
@@ -300,7 +302,8 @@ fn made_for(indexes: &[&Candidate], bound: Option<Bound>) -> pg_sys::Oid {
     let all: Vec<(f64, pg_sys::Oid)> = (indexes.iter())
         .map(|one| (guaranteed(one), one.oid))
         .collect();
-    // A guarantee in whole mismatches can be slightly above the similarity in the options.
+    // The guarantee is computed from a whole number of mismatches. It can be slightly above the
+    // similarity in the index's options.
     let enough = all.iter().filter(|(least, _)| *least <= wanted + 1e-9);
     let best = enough
         .max_by(|a, b| a.0.total_cmp(&b.0))
@@ -380,7 +383,9 @@ fn no_index(
     }
 }
 
-/// Returns the CREATE INDEX statement for the hint of an error about a missing index.
+/// Returns the CREATE INDEX statement for the hint of an error about a missing index. `column` is
+/// the number of the column that the caller named. Without it, the statement has a suitable column.
+/// Suggests a column of signatures only if `bound` is not a radius.
 fn statement(
     table: Rel,
     column: Option<i16>,

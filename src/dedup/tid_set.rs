@@ -91,7 +91,7 @@ impl TidSet {
         u32::try_from((u64::from(highest.block) + 1) * Self::words_of_block(highest)).ok()
     }
 
-    /// Adds an address. Ignores an address whose block number or offset is above that of
+    /// Adds the address `at`. Ignores an address whose block number or offset is above that of
     /// `self.highest`.
     pub fn insert(&mut self, files: &mut TempSpace, at: Tid) {
         if let Some((word, bit)) = self.position(at) {

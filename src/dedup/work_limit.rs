@@ -1,4 +1,5 @@
-//! Work limit of searches beyond the guarantee of an index.
+//! Work limit of searches beyond the guarantee of an index (the bound within which the index finds
+//! all pairs quickly).
 //!
 //! Up to the radius or similarity that an index was built for, a search compares each row only with
 //! a few neighbours in each permutation. Beyond that bound, it compares more rows, at worst every
@@ -19,24 +20,26 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 
 /// Maximum number of comparisons of two sketches in an exhaustive search of signatures. They take
-/// about a minute.
+/// about a minute. A search that needs more comparisons raises an error.
 const MOST_COMPARISONS: f64 = 1e10;
 /// Comparisons of two sketches per second on one processor, for estimates in messages. Measured
 /// (Xeon with AVX-512): 240 million by `neardup_pairs`, 80 million by `neardup_clusters`.
 const COMPARISONS_PER_SECOND: f64 = 1.5e8;
 /// Maximum number of candidate pairs whose rows an exhaustive search of signatures looks up in the
-/// table.
+/// table. A search that expects more candidate pairs raises an error.
 const MOST_CANDIDATES: f64 = 2e7;
 /// Candidate pairs whose rows are looked up per second in a table that is in memory, for estimates
 /// in messages. Measured on the same machine as [`COMPARISONS_PER_SECOND`].
 const LOOK_UPS_PER_SECOND: f64 = 4e6;
-/// Number of rows of an index up to which every search is allowed.
+/// Number of rows of an index up to which every search is allowed, regardless of its work.
 const FEW_ROWS: f64 = 5000.0;
 /// Minimum recall, in percent, at which the hint of an error suggests an approximate search.
 const WORTH_OFFERING: f64 = 50.0;
-/// Maximum estimated time, in nanoseconds, of a search beyond the radius of a fingerprint index.
+/// Maximum estimated time, in nanoseconds, of a search with a larger radius than its fingerprint
+/// index was built for. A search that takes longer raises an error.
 const LONGEST: f64 = 60e9;
 /// Maximum expected number of pairs of unrelated fingerprints that are within the radius by chance.
+/// With more pairs, a search with a larger radius than the index was built for raises an error.
 const MOST_PAIRS: f64 = 1e8;
 
 /// End of the hint for functions with a parameter `exhaustive`, which disables the work limit.
@@ -51,13 +54,16 @@ pub struct SignaturePlan {
 }
 
 impl SignaturePlan {
-    /// Makes the plan for a search within a bound in an index on signatures.
+    /// Makes the plan for a search within `bound` in an index on signatures. `wanted` returns
+    /// whether the row of an index entry takes part.
     ///
-    /// Up to the guarantee of the bands, the search is by bands. Beyond it, the search is by bands
-    /// and misses pairs if `bound` or the session's settings allow that. Otherwise it is
-    /// exhaustive: it compares all wanted rows with each other. Raises an error if an exhaustive
-    /// search takes too much work, unless `otherwise` is `None`. `otherwise` is the end of the
-    /// error's hint. `wanted` returns whether the row of an index entry takes part.
+    /// A search by bands compares only rows whose signatures are equal in at least one band (a
+    /// group of positions). The search is by bands if that finds all pairs within the bound. It is
+    /// also by bands if that may miss pairs, but `bound` or the session's settings allow it. In all
+    /// other cases the search is exhaustive: it compares all wanted rows with each other.
+    ///
+    /// Raises an error if an exhaustive search takes too much work. The text `otherwise` is the end
+    /// of that error's hint. If `otherwise` is `None`, the work is not limited.
     pub fn new<const N: usize>(
         relations: &LockedIndex,
         index: &Index<N>,
@@ -104,8 +110,8 @@ impl SignaturePlan {
     }
 }
 
-/// Returns a sentence for messages: the similarity from which an index finds all pairs, and the
-/// wanted similarity.
+/// Returns a sentence for messages, with the lowest similarity at which an index finds all pairs,
+/// and with the wanted similarity.
 fn describe_bounds(bands: &Bands, bound: SignatureBound) -> String {
     let guaranteed = similarity(bands.guaranteed(), bands.hashes());
     format!(
@@ -141,7 +147,8 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBoun
     .report();
 }
 
-/// Raises error 54000: an exhaustive search of signatures takes too much work.
+/// Raises error 54000: an exhaustive search of signatures takes too much work. `work` has its
+/// numbers of comparisons and candidates. `otherwise` is the end of the hint.
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
@@ -260,8 +267,9 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
     )
 }
 
-/// Raises error 54000: a search exceeds the guarantee of the index and takes too much work. The
-/// texts `limit` and `work` are for the detail, `hint` and `otherwise` for the hint.
+/// Raises error 54000: a search has a wider bound than the index was built for, and takes too much
+/// work. The error's detail has the texts `limit` and `work`. The error's hint has the texts `hint`
+/// and `otherwise`.
 fn too_much(
     relations: &LockedIndex,
     limit: String,

@@ -1,7 +1,7 @@
 //! `neardup_band_keys`: approximate shared keys of a fingerprint or a signature, which two
 //! near-duplicates have in common with a known probability. The caller chooses the number of keys
-//! (bands), and the number of bits or values in a key (rows). A key maker computes the keys for
-//! fixed numbers.
+//! (bands), and the number of bits or values in a key (rows). A key maker computes the keys for one
+//! choice of these two numbers.
 //!
 //! [`neardup_blocktree::approximate_keys`] computes the keys.
 use std::cell::RefCell;
@@ -21,7 +21,8 @@ use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 
-/// Cache of the key makers of fingerprints with `N` words, by the numbers of bands and rows.
+/// Cache of the key makers for fingerprints with `N` words. The cache key has the numbers of bands
+/// and rows.
 type FingerprintCache<const N: usize> = ParameterCache<[i32; 2], FingerprintBandKeys<N>>;
 
 /// Fingerprint type with `N` words, with a cache of key makers.
@@ -51,14 +52,15 @@ sampled_words! {
 }
 
 thread_local! {
-    /// Cache of the key makers of signatures, by the number of values and the numbers of bands and
-    /// rows.
+    /// Cache of the key makers for signatures. The cache key has the number of values in a
+    /// signature, and the numbers of bands and rows.
     static SIGNATURES: ParameterCache<(usize, [i32; 2]), SignatureBandKeys> =
         const { RefCell::new(Vec::new()) };
 }
 
-/// Creates a key maker for these numbers of bands and rows by `new`. Raises an error if `new`
-/// rejects the numbers. `value` returns the size of the fingerprint or signature, for the error.
+/// Creates a key maker by `new`, which takes the numbers of bands and rows. Raises an error if
+/// `new` rejects these numbers. `value` returns the size of the fingerprint or signature, such as
+/// "64 bits", for the error's detail.
 fn make<K>(
     [bands, rows]: [i32; 2],
     value: impl Fn() -> String,
@@ -74,8 +76,8 @@ fn make<K>(
     })
 }
 
-/// Returns the keys of a fingerprint as `bigint[]`. Arguments 1 and 2 are the numbers of bands and
-/// rows.
+/// Returns the approximate keys of a fingerprint as `bigint[]`. Arguments 1 and 2 of the call are
+/// the numbers of bands and rows.
 fn keys_of<const N: usize, T: SampledWords<N>>(call: &Call, fingerprint: T) -> Datum {
     let parameters = [call.int4(1), call.int4(2)];
     let keys = cached(T::cache(), parameters, || {

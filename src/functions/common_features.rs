@@ -11,10 +11,12 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
 
-/// Maximum size of the aggregate's state in bytes. The server cannot allocate more at once.
+/// Maximum memory in bytes that the aggregate uses, even if `maintenance_work_mem` is larger. The
+/// server cannot allocate more at once.
 const MAX_BYTES: usize = 256 << 20;
-/// `maintenance_work_mem` divided by this number is the limit of the aggregate's state. The rest is
-/// for a copy while the state grows or is sorted, and for the unused half of a grown buffer.
+/// `maintenance_work_mem` divided by this number is the maximum size of the aggregate's state. The
+/// remaining memory is for a copy while the state grows or is sorted, and for the unused half of a
+/// grown buffer. At the limit, features are counted in a sample of the documents.
 const SHARES: usize = 4;
 
 /// Transition function: adds the features of a document to the counts. Ignores a document that is
@@ -61,7 +63,8 @@ fn add(call: &mut Call) -> Datum {
     })
 }
 
-/// Returns the argument `share`. Raises an error unless it is between 0 and 1.
+/// Returns `share`, the share of the documents above which a feature is common. Raises an error
+/// unless it is between 0 and 1.
 fn share(share: f64) -> f64 {
     if !(share > 0.0 && share < 1.0) {
         UserError::invalid_parameter(format!("share {share} is out of range"))

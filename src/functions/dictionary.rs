@@ -1,8 +1,8 @@
 //! The settings of jieba, the tokenizer of Chinese words, and the loading of its dictionary.
 //!
-//! Each process has its own dictionary. A backend loads it when it first needs it. With
-//! `shared_preload_libraries` the server loads it before it starts backends, which share the
-//! memory.
+//! Each process has its own dictionary. A backend loads its dictionary when the dictionary is first
+//! needed. With `shared_preload_libraries` the server loads the dictionary before it starts
+//! backends, which then share the memory.
 //!
 //! The setting `neardup.jieba_user_words` adds words to the dictionary. Fingerprints depend on
 //! these words, but the planner treats the functions that compute fingerprints as immutable. Cached
@@ -133,8 +133,8 @@ fn shown_hash(words: &UserWords) -> String {
     format!("{:016x}", words.hash())
 }
 
-/// Parses the value of `neardup.jieba_user_words`. Returns the words, or the reason why the value
-/// is invalid.
+/// Parses a new value of `neardup.jieba_user_words`. Returns the words, or the reason why the value
+/// is invalid. The caller raises the error.
 fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     // Fail here if there is no memory for the words of the list, because a failed allocation during
     // parsing would abort the process.
@@ -253,7 +253,8 @@ pub fn user_words_hash() -> Option<String> {
     (words != UserWords::default()).then(|| shown_hash(&words))
 }
 
-/// Maximum memory of parsed user words, in bytes for each byte of the setting's value.
+/// Maximum memory that parsed user words need, in bytes for each byte of the setting's value. So
+/// much memory must be available before the words are parsed.
 const WORD_BYTES: usize = 64;
 
 export! {

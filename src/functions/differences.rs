@@ -82,7 +82,7 @@ fn rows(call: &mut Call) -> Datum {
     })
 }
 
-/// Maximum number of bytes of a text in the server.
+/// Maximum number of bytes of a text in the server. A longer result raises an error.
 const MAX_TEXT: usize = (1 << 30) - 5;
 /// Number of bytes written between two checks for interrupts.
 const CHECK_BYTES: usize = 1 << 18;

@@ -37,13 +37,14 @@ struct Line {
     f1: Option<f64>,
 }
 
-/// Allowance for rounding errors in a recall, which is a quotient of sums of weights.
+/// Allowance for rounding errors in a recall, which is a quotient of sums of weights. A recall that
+/// misses the wanted one by no more than this is sufficient.
 const ROUNDING: f64 = 1e-9;
 
-/// `neardup_evaluate(distances, duplicates, weights, max_loss)`. If the array `weights` is NULL,
-/// all weights are 1. Ignores pairs without a label. A pair without a distance is not within any
-/// radius. With `max_loss`, returns only the smallest radius that misses at most this share of the
-/// duplicates.
+/// `neardup_evaluate(distances, duplicates, weights, max_loss)`: one row for each radius, with its
+/// precision and recall. If the array `weights` is NULL, all weights are 1. Ignores pairs without a
+/// label. A pair without a distance is not within any radius. With `max_loss`, returns only the
+/// smallest radius that misses at most this share of the duplicates.
 fn evaluate(call: &mut Call) -> Datum {
     call.return_set(|call| {
         let max_loss = max_loss(call);
@@ -136,7 +137,8 @@ fn pairs(call: &Call) -> Vec<Pair> {
     pairs
 }
 
-/// Raises an error unless an array has as many elements as there are distances.
+/// Raises an error unless the array argument `name`, which has `others` elements, has as many
+/// elements as the argument `distances`.
 fn same_number(name: &str, distances: usize, others: usize) {
     if distances != others {
         UserError::invalid_parameter(format!(

@@ -13,8 +13,8 @@ use neardup_pg::memory::check_interrupts;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Converts the weight of a feature from fixed point to floating point. The result is exact except
-/// for the largest weights.
+/// Converts the weight of a feature from fixed point to floating point, as SQL functions show it.
+/// The result is exact except for the largest weights.
 pub fn weight(weight: u64) -> f32 {
     (weight as f64 / f64::from(1 << FRACTION_BITS)) as f32
 }

@@ -120,8 +120,8 @@ impl AsRef<[u8]> for FeatureBytes<'_> {
     }
 }
 
-/// Returns the error about an invalid weight of a feature. `name` names the weight in the error's
-/// detail.
+/// Returns the error that the weight of a feature is invalid. `name` describes the weight at the
+/// beginning of the error's detail, "... is infinite."
 pub fn bad_weight(name: &str, error: WeightError) -> UserError {
     let value = match error.weight {
         weight if weight.is_infinite() => "infinite",

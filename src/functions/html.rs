@@ -21,7 +21,7 @@ pub fn visible_text(call: &Call, n: usize, html: bool) -> ServerText<'_> {
     }
 }
 
-/// `html_text(html)`.
+/// `html_text(html)`: visible text of an HTML page, without tags, scripts and styles.
 fn of_page(call: &mut Call) -> Datum {
     let visible = html_text(&call.utf8(0), &mut check_interrupts);
     text::datum(&visible)

@@ -21,8 +21,8 @@ export! {
 /// `neardup_index_check(index, heap, concurrently)`: checks every invariant of the tree. If `heap`
 /// is true, also checks that each visible row of the table occurs once in each permutation or, in
 /// an index on arrays, once under each of its elements. The check of rows needs memory for each
-/// row: 24 bytes, the words of a key, and 8 bytes in an index on arrays. If `concurrently` is true,
-/// other sessions may write meanwhile, and pages are not compared with their parents.
+/// row: 24 bytes and the words of a key, and 8 bytes more in an index on arrays. If `concurrently`
+/// is true, other sessions may write meanwhile, and pages are not compared with their parents.
 fn index_check(call: &mut Call) -> pg_sys::Datum {
     let (index, with_heap, concurrently) = (call.oid(0), call.bool(1), call.bool(2));
     // The locks are those of amcheck: bt_index_parent_check blocks writers, and bt_index_check does
@@ -51,7 +51,8 @@ fn index_check(call: &mut Call) -> pg_sys::Datum {
     call.return_record(&counts.map(|count| Some(pg_sys::Datum::from(count as i64))))
 }
 
-/// Row of the table, as the index contains it.
+/// Row of the table, with the permutations (ordered copies of all keys) of the index that contain
+/// it.
 struct IndexedRow<const N: usize> {
     /// Address of the row, packed into a number.
     tid: u64,
@@ -61,7 +62,7 @@ struct IndexedRow<const N: usize> {
     permutations: u16,
     /// Last permutation in which the row was found.
     last: u16,
-    /// True if the row was found twice in a permutation.
+    /// True if the row was found twice in the same permutation.
     is_twice: bool,
 }
 
@@ -71,9 +72,9 @@ struct IndexedRows<'a, const N: usize> {
     rows: Vec<IndexedRow<N>>,
     /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// Sums for an index on arrays, one for each element of `rows`: the sum over the array elements
-    /// under which the row was found. When the last permutation begins, each sum is compared with
-    /// the sum in the row's key.
+    /// For an index on arrays, one number for each element of `rows`: the sum of the array elements
+    /// under which the row was found. When the last permutation begins, this sum is compared with
+    /// the sum in the row's key. `None` for other indexes.
     sums: Option<Vec<u64>>,
     /// True if other sessions may write. Then the address of a row may be reused while the index is
     /// read, so only rows that are still visible must occur exactly once.
@@ -83,7 +84,8 @@ struct IndexedRows<'a, const N: usize> {
 }
 
 impl<const N: usize> IndexedRows<'_, N> {
-    /// Records that a permutation contains a row under a key.
+    /// Records that the permutation with the number `permutation` contains the row at `tid` under
+    /// `key`.
     fn add(&mut self, permutation: u16, tid: Tid, key: &Key<N>) {
         let tid = tid.packed();
         if self.rows.try_reserve(1).is_err() {
@@ -147,9 +149,9 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Compares each sum with the sum in the row's key. If they are equal, the row was found under
-    /// all its elements, so the number of its permutations is increased. Has no effect unless the
-    /// index is on arrays.
+    /// Compares each sum of found array elements with the sum in the row's key. If the two sums are
+    /// equal, the row was found under all its elements, so the number of its permutations is
+    /// increased. Has no effect unless the index is on arrays.
     fn compare_sums(&mut self) {
         for (row, sum) in self
             .rows
@@ -188,7 +190,8 @@ impl<const N: usize> IndexedRows<'_, N> {
     }
 }
 
-/// Checks the tree and, if `with_heap` is true, the rows of the table. Returns the numbers of rows,
+/// Checks the tree and, if `with_heap` is true, that the index contains the rows of the table.
+/// `concurrently` is true if other sessions may write meanwhile. Returns the numbers of rows,
 /// entries and pages that the check has read.
 fn check_index<const N: usize>(
     relations: &LockedIndex,
@@ -230,7 +233,8 @@ fn check_index<const N: usize>(
 
 const TWICE: &str = "occurs twice in a permutation";
 
-/// Raises the error that the row at the address `packed` is not in the index as it should be.
+/// Raises the error that the row at the packed address `packed` is not in the index as it should
+/// be. `error` completes the sentence "The row ...".
 fn damaged(relations: &LockedIndex, packed: u64, error: &str) -> ! {
     let name = name(relations.index());
     let Tid { block, offset } = Tid::from_packed(packed);

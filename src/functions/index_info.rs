@@ -1,6 +1,7 @@
 //! `neardup_index_info` and `neardup_expert_index_statistics`: layout and size of an index, and its
-//! largest bucket. A bucket is the set of entries of a permutation with equal leading bits. A
-//! search reads whole buckets.
+//! largest bucket. An index has several permutations, which are ordered copies of all keys. A
+//! bucket is the set of entries of a permutation with equal leading bits. A search reads whole
+//! buckets.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
@@ -40,8 +41,9 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index in argument 0. Returns a record of the columns that `columns` chooses. Reads
-/// every page of the index. Other sessions may read and write rows meanwhile.
+/// Measures the index whose OID is argument 0. Returns a record of the columns that `columns`
+/// chooses from the measured ones. Reads every page of the index. Other sessions may read and write
+/// rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
@@ -69,9 +71,10 @@ struct Measured {
     statistics: [ColumnValue; 14],
 }
 
-/// Reads the index and computes the result columns of both SQL functions. If `with_bits` is false,
-/// columns that show bits of fingerprints are NULL. `after_reindex` returns a description of the
-/// layout that REINDEX would choose for a number of rows.
+/// Reads the index and computes the result columns of both SQL functions. If `with_bits` is false
+/// (because the user does not own the table), columns that show bits of fingerprints are NULL.
+/// `after_reindex` returns a description of the layout that REINDEX would choose for a number of
+/// rows.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,

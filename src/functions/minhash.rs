@@ -54,7 +54,8 @@ fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     })
 }
 
-/// Returns a number of values in a signature as `usize`. Raises an error if it is out of range.
+/// Returns the argument `hashes`, the number of values in a signature, as `usize`. Raises an error
+/// if it is out of range.
 fn hashes(hashes: i32) -> usize {
     usize::try_from(hashes)
         .ok()

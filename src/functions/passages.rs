@@ -24,13 +24,15 @@ use neardup_pg::server_text::ServerText;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::text;
 
-/// Maximum number of elements of a `bigint[]` result. The server cannot allocate more at once.
+/// Maximum number of elements of a `bigint[]` result. More raise an error, because the server
+/// cannot allocate so much memory at once.
 const MAX_HASHES: usize = 100_000_000;
 /// Number of comparisons between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// Returns the length in argument `n`: the number of tokens of the shortest passage that is found
-/// with certainty. Raises an error if texts with these options cannot have this length.
+/// with certainty. Raises an error if passages with the text options `options` cannot have this
+/// length.
 pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     let length = call.int4(n);
     PassageLength::new(length.into(), options).unwrap_or_else(|error| match error {
@@ -69,8 +71,8 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
     })
 }
 
-/// Returns the hashes of the passages of a text as a `bigint[]`. Ignores the features in the set
-/// `without`.
+/// Returns the hashes of the passages of a text as a `bigint[]`. `length` is the number of tokens
+/// of the shortest passage that is found with certainty. Ignores the features in the set `without`.
 fn hashes(
     text: &str,
     length: PassageLength,

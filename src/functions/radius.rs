@@ -10,7 +10,8 @@ use neardup_pg::fmgr::{Call, export};
 /// fingerprints.
 const WIDTHS: [(&[u8], u32); 2] = [(b"minhash64", 64), (b"minhash128", 128)];
 
-/// `neardup_radius(function, similarity)`. Raises an error unless the similarity is from 0 to 1.
+/// `neardup_radius(function, similarity)`: radius in bits that corresponds to a similarity. Raises
+/// an error unless the similarity is from 0 to 1.
 fn radius(call: &mut Call) -> Datum {
     let (function, similarity) = (call.bytes(0), call.float8(1));
     let Some((_, bits)) = WIDTHS.iter().find(|(name, _)| *name == function) else {

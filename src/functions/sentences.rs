@@ -7,7 +7,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// `longest_sentences_hash(body, n)`. NULL if the text has no word.
+/// `longest_sentences_hash(body, n)`: hash of the `n` longest sentences, NULL if the text has no
+/// word.
 fn hash(call: &mut Call) -> Datum {
     let (body, n) = (call.utf8(0), call.int4(1));
     if !(1..=MAX_SENTENCES as i32).contains(&n) {

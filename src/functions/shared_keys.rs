@@ -24,11 +24,12 @@ use neardup_pg::arrays::bigint_array;
 use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::{Call, export};
 
-/// Maximum number of cached parameter sets for each type of fingerprint, and for signatures.
+/// Maximum number of key makers in each cache. There is one cache for each type of fingerprint, and
+/// one for signatures. A further key maker displaces one of the others.
 const MAX_CACHED: usize = 4;
 
-/// Cache from parameters `P` to the key maker `K` derived from them. The entry that was used last
-/// is first.
+/// Cache of key makers of type `K`, each with the parameters of type `P` from which it was made.
+/// The entry that was used last is first.
 pub(super) type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
 /// Returns the key maker for `parameters` from the cache. If the cache has none, makes it by `make`
@@ -93,8 +94,8 @@ words! {
     4: Fingerprint256, |words| words;
 }
 
-/// Returns the key maker for the arguments from `n` on: a radius and, optionally, a number of
-/// blocks.
+/// Returns the key maker for fingerprints of type `T`. The arguments from `n` on are a radius and,
+/// optionally, a number of blocks.
 #[inline]
 fn block_keys<const N: usize, T: Words<N>>(call: &Call, n: usize) -> Rc<BlockKeys<N>> {
     let parameters = (
@@ -158,9 +159,9 @@ fn text_keys(call: &mut Call) -> Datum {
     }
 }
 
-/// Returns false, the result of `neardup_meet`, if the two fingerprints are farther apart than the
-/// radius. Otherwise returns `None`, and [`meet`] computes the result. Most pairs of a join by keys
-/// are far apart, so this check comes first.
+/// Returns the result false of `neardup_meet` if the two fingerprints (arguments 1 and 2) are
+/// farther apart than the radius. Otherwise returns `None`, and [`meet`] computes the result. This
+/// check comes first, because most pairs of a join by keys are far apart.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
@@ -168,8 +169,8 @@ fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     are_apart.then(|| Datum::from(false))
 }
 
-/// `neardup_meet(key, a, b, radius [, blocks])`: whether two fingerprints are within the radius and
-/// `key` is the first key that they share. So a join by keys returns each pair once.
+/// `neardup_meet(key, a, b, radius [, blocks])`: whether the fingerprints `a` and `b` are within
+/// the radius and `key` is the first key that both have. So a join by keys returns each pair once.
 fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     let keys = block_keys::<N, T>(call, 3);
     let [a, b] = [1, 2].map(|n| arg::<T>(call, n).words());
@@ -189,8 +190,8 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
     Datum::from(met)
 }
 
-/// Raises the error that a key was made with other parameters. `is` completes the sentence "The key
-/// is ...".
+/// Raises the error that a key was made with other parameters than those passed to `PREFIX_meet`.
+/// `is` completes the sentence "The key is ...". `parameters` names the parameters in the hint.
 #[cold]
 fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with other parameters")
@@ -220,7 +221,8 @@ fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
     })
 }
 
-/// Creates the key maker for signatures. Raises an error if the parameters are out of range.
+/// Creates the key maker for signatures with `hashes` values, a minimum similarity, and a number of
+/// bands (`None` for the default). Raises an error if one of them is out of range.
 fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKeys {
     if !(similarity > 0.0 && similarity <= 1.0) {
         UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
@@ -261,9 +263,9 @@ fn signature_keys(call: &mut Call) -> Datum {
     bigint_array(keys.keys(signature.values, scheme_hash(&signature)))
 }
 
-/// `minhash_meet(key, a, b, similarity [, bands])`: whether two signatures have at least the
-/// similarity and `key` is the first key that they share. NULL for signatures that cannot be
-/// compared.
+/// `minhash_meet(key, a, b, similarity [, bands])`: whether the signatures `a` and `b` have at
+/// least the similarity and `key` is the first key that both have. NULL for signatures that cannot
+/// be compared.
 fn signatures_meet(call: &mut Call) -> Datum {
     let [a, b] = [1, 2].map(|n| Signature::argument(call, n));
     let keys = band_keys(call, 3, a.values.len());

@@ -8,7 +8,8 @@ use super::text_options;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// `containment(a, b, options)`. NULL if the first text has no feature.
+/// `containment(a, b, options)`: share of the features of `a` that `b` has. NULL if `a` has no
+/// feature.
 fn containment(call: &mut Call) -> Datum {
     let [a, b] = [0, 1].map(|n| call.utf8(n));
     let options = text_options::unweighted(call, 2);

@@ -7,7 +7,7 @@ use super::text_options;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::memory::check_interrupts;
 
-/// `neardup_text_length(body, html, accents)`.
+/// `neardup_text_length(body, html, accents)`: number of characters of a text in normal form.
 fn of_text(call: &mut Call) -> Datum {
     let accents = text_options::named(call, 2);
     let length = text_length(&call.utf8(0), call.bool(1), accents, &mut check_interrupts);

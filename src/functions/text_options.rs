@@ -70,16 +70,16 @@ pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     }
 }
 
-/// Reads the options. `positions` has the argument positions of `tokens`, `shingle`, `html`,
-/// `accents` and `digits`.
+/// Reads the options from the arguments, except `weight`. `positions` has the argument positions of
+/// `tokens`, `shingle`, `html`, `accents` and `digits`.
 fn parse(call: &Call, positions: [usize; 5], weight: Weight) -> TextOptions {
     let [tokens, shingle, html, accents, digits] = positions;
     let shingle = shingle_of(call.int4(shingle));
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
-/// Reads the options. `positions` has the argument positions of `tokens`, `html`, `accents` and
-/// `digits`.
+/// Reads the options from the arguments, except `shingle` and `weight`. `positions` has the
+/// argument positions of `tokens`, `html`, `accents` and `digits`.
 fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight) -> TextOptions {
     let [tokens, html, accents, digits] = positions;
     let (tokens, keywords) = loaded_tokens(call.bytes(tokens));
@@ -96,8 +96,8 @@ fn parse_with(call: &Call, positions: [usize; 4], shingle: usize, weight: Weight
     }
 }
 
-/// Returns the kind of tokens with this name, and the number of keywords. Loads the dictionary if
-/// these tokens need it.
+/// Returns the kind of tokens with this name, and the number of keywords, which is 0 by default.
+/// Loads jieba's dictionary if these tokens need it.
 fn loaded_tokens(name: &[u8]) -> (Tokens, usize) {
     let (tokens, keywords) = tokens_of(name);
     if tokens.need_dictionary() {
@@ -145,8 +145,9 @@ fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     }
 }
 
-/// Returns a hint if the caller may have meant another overload. The overloads for an array or a
-/// tsvector have another second argument than `tokens`.
+/// Returns a hint if the caller may have meant another overload of the function, which takes an
+/// array or a tsvector and has no argument `tokens`. `parameter` is the argument that has the
+/// unknown value `name`.
 fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
     if parameter != Tokens::PARAMETER {
         return None;

@@ -107,11 +107,13 @@ fn minhash(call: &mut Call) -> Datum {
     )
 }
 
-/// Recall (share of pairs found) that [`warn_of_whole_table`] suggests instead of a higher recall
-/// that the caller asked for.
+/// Recall (share of the near-duplicate pairs that are found) that the hint of
+/// [`warn_of_whole_table`] suggests. It is suggested only to a caller who has asked for a higher
+/// recall.
 const LOWER_RECALL: f64 = 0.9;
 
-/// Warns if the searches of the recommended index would compare more than half of the table's rows.
+/// Warns if a search of the recommended index, `choice`, would compare more than half of the
+/// table's `rows` rows. `similarity`, `recall` and `hashes` are the arguments of `neardup_tune`.
 fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: usize, rows: f64) {
     let is_whole = |choice: &Choice| choice.candidates(rows) > rows / 2.0;
     if !is_whole(choice) {
@@ -195,13 +197,14 @@ fn hamming(call: &mut Call) -> Datum {
 /// Expected properties of an index on fingerprints with the radius and number of rows that the
 /// caller gave.
 struct Expected {
-    /// Maximum radius up to which a search reads at most one range of each permutation.
+    /// Largest radius for which a search reads at most one range of each permutation.
     guaranteed_radius: u32,
     /// Number of blocks into which the bits of a fingerprint are divided.
     blocks: usize,
     /// Number of permutations of the index.
     permutations: usize,
-    /// Minimum number of leading bits by which a search finds its range of a permutation.
+    /// Minimum number of leading bits by which a search finds its range of a permutation (one
+    /// ordered copy of all keys).
     leading_bits: u32,
     /// Expected number of index entries that a search reads.
     candidates: f64,
@@ -214,8 +217,8 @@ struct Expected {
     default_cost: f64,
 }
 
-/// Returns the expected properties of an index for this radius and number of rows, including the
-/// costs of a search with `search_radius`.
+/// Returns the expected properties of an index with the option `radius` and with `rows` rows,
+/// including the costs of a search within `search_radius` bits.
 fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expected {
     let layout = |radius| best_layout::<N>(false, radius, rows);
     // A search with a negative radius finds no rows and has no plan.

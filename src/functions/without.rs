@@ -45,7 +45,8 @@ pub fn fitting_set(call: &Call, options: &TextOptions) -> Option<Rc<FeatureSet>>
     Some(set)
 }
 
-/// `simhash_without(body, without, options)`. NULL if no feature remains.
+/// `simhash_without(body, without, options)`: 64-bit simhash of a text without the features of the
+/// set `without`. NULL if no feature remains.
 fn simhash64(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();
@@ -58,7 +59,8 @@ fn simhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
-/// `simhash128_without(body, without, options)`. NULL if no feature remains.
+/// `simhash128_without(body, without, options)`: 128-bit simhash of a text without the features of
+/// the set `without`. NULL if no feature remains.
 fn simhash128(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();
@@ -71,7 +73,8 @@ fn simhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
-/// `minhash64_without(body, without, options)`. NULL if no feature remains.
+/// `minhash64_without(body, without, options)`: 64-bit minhash fingerprint of a text without the
+/// features of the set `without`. NULL if no feature remains.
 fn minhash64(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();
@@ -84,7 +87,8 @@ fn minhash64(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint64(bits).into_datum()))
 }
 
-/// `minhash128_without(body, without, options)`. NULL if no feature remains.
+/// `minhash128_without(body, without, options)`: 128-bit minhash fingerprint of a text without the
+/// features of the set `without`. NULL if no feature remains.
 fn minhash128(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();
@@ -97,7 +101,8 @@ fn minhash128(call: &mut Call) -> Datum {
     call.return_value(fingerprint.map(|bits| Fingerprint128::from(bits).into_datum()))
 }
 
-/// `minhash_without(body, without, options, hashes, seed, scheme)`. NULL if no feature remains.
+/// `minhash_without(body, without, options, hashes, seed, scheme)`: MinHash signature of a text
+/// without the features of the set `without`. NULL if no feature remains.
 fn minhash(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();

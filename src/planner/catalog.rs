@@ -56,13 +56,16 @@ pub struct SearchedType {
     pub nulls_first_operator: Option<Oid>,
     /// Operator `value <@ ball`, which indexes support.
     pub contained_operator: Oid,
-    /// Function `ball(value, radius)` or `minhash_ball(value, radius)`.
+    /// Function that makes a ball: `ball(value, radius)`, or `minhash_ball(value, radius)` for
+    /// signatures.
     pub ball_function: Oid,
-    /// Function `_neardup_within(value, value, bound...)`.
+    /// Function `_neardup_within(value, value, bound...)`, which returns whether two values are
+    /// within a bound.
     pub within_function: Oid,
     /// Functions of two values that return an estimated Jaccard similarity.
     pub similarity_functions: Vec<Oid>,
-    /// Function `_neardup_at_distance(value, value, int4)`; `None` for signatures.
+    /// Function `_neardup_at_distance(value, value, int4)`, which returns whether two values have
+    /// exactly this distance; `None` for signatures.
     pub at_distance_function: Option<Oid>,
     /// Function `_neardup_ball(signature, float8, int4)`, which makes a ball from a bound (float8)
     /// and its kind (int4), such as "similarity at least"; `None` for fingerprints.
@@ -125,8 +128,9 @@ pub fn catalog(function: Oid) -> Option<Rc<Catalog>> {
     of_schema(schema_of_function(function))
 }
 
-/// Returns the OIDs from the schema that this backend used last. Repeats the lookup if the
-/// catalogue has changed since. `None` if this backend has not looked up any OIDs.
+/// Returns the OIDs of the extension's objects in the schema that this backend used last. Repeats
+/// the lookup if the catalogue has changed since. `None` if this backend has not looked up any
+/// OIDs, or if objects are missing now.
 pub fn current() -> Option<Rc<Catalog>> {
     of_schema(KNOWN.with_borrow(|known| known.as_ref().map(|(schema, _)| *schema))?)
 }
@@ -216,7 +220,7 @@ impl SearchedType {
         let function = |name, arguments: &[Oid]| find(schema, name, Named::Function(arguments));
         let is_jaccard = names.metric.is_jaccard();
         // `bound` has the types of the arguments that follow the two values in a call of
-        // `_neardup_within`.
+        // `_neardup_within`, and `distance` the name of the distance operator.
         let (distance, bound) = match is_jaccard {
             true => (c"<%>", &[pg_sys::FLOAT8OID, pg_sys::INT4OID][..]),
             false => (c"<#>", &[pg_sys::INT4OID][..]),

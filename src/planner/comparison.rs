@@ -15,8 +15,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Returns the comparison with exchanged operands: it holds for `(b, a)` if and only if this
-    /// one holds for `(a, b)`.
+    /// Returns the comparison with exchanged operands, such as `>` for `<`: it holds for `(b, a)`
+    /// if and only if `self` holds for `(a, b)`.
     pub fn commuted(self) -> Self {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -41,7 +41,8 @@ impl Comparison {
 }
 
 /// Returns which comparison an operator makes, by the btree operator family of the type `number`.
-/// `None` if neither the operator nor, for `<>`, its negator belongs to this family.
+/// `None` if the operator does not belong to this family. An operator `<>` counts as belonging if
+/// its negator `=` does.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
     let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;

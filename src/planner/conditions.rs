@@ -16,8 +16,9 @@
 //! library need not be preloaded: `<%>` has a support function, which the planner calls while it
 //! simplifies the same conditions.
 //!
-//! In a UNION ALL, the conditions have already been assigned when the planner opens its parts. They
-//! are rewritten in the parent relation, from which the planner copies them to each part.
+//! In a UNION ALL, the conditions have already been assigned when the planner opens the relations
+//! of the UNION's parts. They are rewritten in the parent relation, from which the planner copies
+//! them to each part.
 use super::catalog;
 use super::{distance_forms, jaccard, order};
 use neardup_pg::planned_conditions::{self, PlannedRelation};

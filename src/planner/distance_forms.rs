@@ -20,8 +20,8 @@ use neardup_pg::catalog::operator;
 use neardup_pg::expr::{Expr, ExprKind, List};
 use neardup_pg::planner::Planner;
 
-/// Maximum number of elements of an IN list that is rewritten, because each element may become an
-/// index search.
+/// Maximum number of elements of an IN list that is rewritten. A condition with a longer list stays
+/// as it is, because each element may become an index search.
 const LONGEST_LIST: usize = 64;
 
 /// One side of a comparison: `distance + offset`, or `offset - distance`.
@@ -129,7 +129,8 @@ fn without_casts(expression: Expr) -> Expr {
 }
 
 /// Rewrites the condition `side comparison number` to a form that indexes support; `None` if that
-/// is impossible.
+/// is impossible. `truth_only` is true if NULL and false have the same effect at the position of
+/// the condition in the query.
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -161,8 +162,10 @@ fn compared<'a>(
     rewrite(catalog, planner, &side.distance, comparison, number)
 }
 
-/// Rewrites `distance = ANY (list)` to conditions joined by OR. If the list has consecutive numbers
-/// from 0 to `n`, they become one condition `distance <= n`. Each other number becomes an equality.
+/// Rewrites `distance = ANY (list)` to conditions joined by OR. If the list has all numbers from 0
+/// to some `n`, these numbers become one condition `distance <= n`. Each further number becomes an
+/// equality. `None` if the list is too long or not constant, or the operator or its left operand is
+/// another one.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

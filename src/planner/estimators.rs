@@ -40,8 +40,9 @@ struct NearClause<'c, 'a> {
 
 impl<'c, 'a> NearClause<'c, 'a> {
     /// Parses a condition `left operator right`. The operands must be two values, or a value and a
-    /// ball, of a type that is searched by distance; otherwise returns `None`. If both are values,
-    /// as for `~=`, `radius_of_values` returns the maximum distance that the operator admits.
+    /// ball, of a type that is searched by distance; otherwise returns `None`. `radius_of_values`
+    /// is used for two values, as in a condition with `~=`, and returns the maximum distance that
+    /// the operator admits.
     fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
@@ -107,8 +108,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
                     let finds = |value: &Point| {
                         let center = searched.value(value);
                         let found = index_probe::finds(index?, center.get(), distances.radius())?;
-                        // A row within the radius is no evidence if it may be nearer than the
-                        // condition admits.
+                        // The index search finds rows at all distances up to the radius. If the
+                        // condition does not admit the small distances, a found row is no evidence.
                         (!found || distances.is_ball()).then_some(found)
                     };
                     matched(
@@ -122,8 +123,8 @@ impl<'c, 'a> NearClause<'c, 'a> {
             })
     }
 
-    /// Returns the statistics of a column. They have no values if the user may not see the values
-    /// through the condition's function.
+    /// Returns the statistics of a column in the form of a [`Column`]. The result has no values if
+    /// the user may not see the values through the condition's function.
     fn read(&self, statistics: &Statistics) -> Column {
         Column::read(self.searched, statistics, self.condition.function)
     }
@@ -139,8 +140,8 @@ impl SearchedType {
 }
 
 /// Answers an estimator call for an operator: the share of rows or pairs that fulfil the condition.
-/// If both operands are values, `radius_of_values` returns the maximum distance that the operator
-/// admits.
+/// `radius_of_values` is used if both operands are values, and returns the maximum distance that
+/// the operator admits.
 fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;

@@ -1,8 +1,9 @@
-//! Index searches while a semi-join is being planned, for values that many of its outer rows have.
+//! Index searches while a semi-join is being planned, for values that many of the join's outer rows
+//! have.
 //!
 //! All rows with a common value either have a match on the other side of a semi-join, or have none.
-//! Statistics do not show which is the case, but one index search does. The access method installs
-//! its search function here, because this folder must not import the access method.
+//! Statistics do not show whether they have a match, but one index search does. The access method
+//! installs its search function here, because this folder must not import the access method.
 use core::cell::Cell;
 
 use pgrx::pg_sys::Oid;

@@ -66,11 +66,12 @@ impl JaccardEstimate<'_, '_> {
     }
 }
 
-/// Maximum number of elements of an IN list that is rewritten, because each element may become an
-/// index search.
+/// Maximum number of elements of an IN list that is rewritten. A condition with a longer list stays
+/// as it is, because each element may become an index search.
 const LONGEST_LIST: usize = 64;
-/// Largest similarity bound that is not rejected as a percentage. It is slightly above 1, because
-/// sums of fractions are rounded.
+/// Largest bound of a similarity that raises no error. A larger bound can only be a percentage. The
+/// limit is slightly above 1, because a bound of 1 that is computed as a sum of fractions has a
+/// rounding error.
 const LARGEST_BOUND: f64 = 1.0 + 1e-9;
 
 /// Support function of `<%>`, `minhash_similarity` and `fingerprint_similarity`. Does not change
@@ -140,7 +141,7 @@ impl<'c, 'a> EstimateSide<'c, 'a> {
 
 /// Comparison of an estimate, or a monotone function of one, with a bound.
 struct ComparedEstimate<'c, 'a> {
-    /// The operand with the estimate.
+    /// The operand that has the estimate, parsed.
     side: EstimateSide<'c, 'a>,
     /// Comparison operator as written.
     operator: Oid,
@@ -152,7 +153,7 @@ struct ComparedEstimate<'c, 'a> {
 
 impl<'a> ComparedEstimate<'_, 'a> {
     /// Rewrites the comparison to conditions with balls; `None` if that is impossible. `comparison`
-    /// is the operator that the comparison has with the bound on the right.
+    /// is the comparison that `operator` makes if the bound is written on the right.
     fn rewritten(
         &self,
         catalog: &Catalog,
@@ -221,6 +222,8 @@ impl<'a> ComparedEstimate<'_, 'a> {
 }
 
 /// Rewrites `side = ANY (list)` to one equality for each element of the list, joined by OR.
+/// `equality` is the operator `=`, and `operands` are the side and the list. `None` if the list is
+/// too long or not constant, or an equality cannot be rewritten.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -315,7 +318,8 @@ fn estimate_below<'c, 'a>(
     })
 }
 
-/// Rewrites `estimate comparison bound` to conditions with balls; `None` if that is impossible.
+/// Rewrites the condition `estimate comparison bound` to conditions with balls; `None` if that is
+/// impossible.
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -390,8 +394,9 @@ fn equal<'a>(
         .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
 }
 
-/// Returns the condition that the two values of the estimate are within `bound`. `kind` is the kind
-/// of the bound, such as "similarity at least".
+/// Returns the condition that the two values of `estimate` are within `bound`. `kind` tells how
+/// `bound` limits the estimate, such as "similarity at least". `None` if the values are
+/// fingerprints and `bound` is one of a distance.
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -407,7 +412,7 @@ fn within_bound<'a>(
 }
 
 /// Converts a similarity bound for fingerprints of `bits` bits to a radius, as an expression of
-/// type int4. `None` if the bound is one of a distance.
+/// type int4. `None` if `bound` is, by its `kind`, a bound of a distance.
 fn radius<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -19,11 +19,13 @@ use neardup_pg::value::Value;
 /// not rewritten.
 const MAX_STEPS: usize = 4;
 /// Largest absolute value of a step's constant. The constant of a multiplication or division is
-/// also at least the reciprocal of this number. So the result of a step on an estimate stays in the
-/// range of int4 and float4. Outside, the server would raise an error.
+/// also at least the reciprocal of this number. A function whose step has another constant is not
+/// rewritten. So the result of a step on an estimate stays in the range of int4 and float4. Outside
+/// this range, the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
 /// Positive number below every estimate except 0. Bisection evaluates no number between 0 and this
-/// one, because the server's arithmetic could raise an error for it that the query would not raise.
+/// limit. For such a number the server's arithmetic could raise an error that the query itself
+/// would not raise.
 const SMALLEST: f64 = 1e-9;
 
 /// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or
@@ -63,9 +65,10 @@ pub enum Admitted<'a> {
 }
 
 impl<'a> Monotone<'a> {
-    /// Parses an expression that is a monotone function of an inner expression. `leaf` recognizes
-    /// the inner expression. Returns the result of `leaf`, and the function. `None` if `leaf`
-    /// recognizes no inner expression, or the function may not be monotone.
+    /// Parses an expression that is a monotone function of an inner expression, such as a
+    /// similarity. `leaf` returns `Some` for the inner expression and `None` for others. Returns
+    /// the result of `leaf`, and the function. `None` if `leaf` recognizes no inner expression, if
+    /// the function may not be monotone, or if it has more than `MAX_STEPS` steps.
     pub fn read<T>(
         mut expression: Expr<'a>,
         leaf: impl Fn(Expr<'a>) -> Option<T>,
@@ -103,8 +106,8 @@ impl<'a> Monotone<'a> {
         self.steps.is_empty()
     }
 
-    /// Returns whether the function increases with the estimate, by its values at 0 and 1. `None`
-    /// if these are equal or cannot be computed.
+    /// Returns whether the function increases with the estimate, which its values at 0 and 1 show.
+    /// `None` if these two values are equal or cannot be computed.
     pub fn grows(&self, planner: Planner<'a>) -> Option<bool> {
         let at = |estimate| {
             let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
@@ -119,9 +122,10 @@ impl<'a> Monotone<'a> {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns whether the comparison is false or NULL for a NULL estimate. Checks the constant of
-    /// each COALESCE in the function, which replaces the NULL. `holds` makes the comparison
-    /// expression from a value of the function.
+    /// Returns whether a comparison of the function with a bound is false or NULL for a NULL
+    /// estimate. Checks the constant of each COALESCE in the function, because COALESCE replaces
+    /// NULL by this constant. `holds` returns the comparison as an expression, with its argument in
+    /// the place of the function.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -135,8 +139,8 @@ impl<'a> Monotone<'a> {
     }
 
     /// Returns the estimates for which `function comparison bound` holds; `None` if the bound
-    /// cannot be converted. `holds` makes the server's comparison expression from a value of the
-    /// function.
+    /// cannot be converted. `holds` returns the server's comparison as an expression, with its
+    /// argument in the place of the function.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -194,7 +198,8 @@ impl<'a> Monotone<'a> {
     }
 
     /// Finds the estimates from 0 to 1 for which the comparison is true, by bisection. `holds`
-    /// makes the comparison expression from a value of the function, and the server evaluates it.
+    /// returns the comparison as an expression, with its argument in the place of the function. The
+    /// server evaluates this expression. `None` if the result is NULL or no constant.
     fn bisected(
         &self,
         planner: Planner<'a>,

@@ -31,10 +31,12 @@ impl BallRadius {
 /// Radius of a ball of signatures that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Maximum number of mismatches, and number of positions, of a constant ball.
+    /// Radius of a constant ball: the maximum number of mismatches, and the number of positions
+    /// (hashes) of the centre.
     Mismatches(i32, usize),
-    /// Kind and value of a bound. Used if the centre is unknown, such as a column of another table,
-    /// so the number of positions is unknown too.
+    /// Radius as a bound: its kind, such as "similarity at least", and its value. Used if the
+    /// centre is unknown, such as a column of another table. Then the number of positions is
+    /// unknown too.
     Bound(Bound, f64),
 }
 
@@ -117,9 +119,9 @@ impl<'a> PlannedBall<'a> {
 }
 
 impl SearchedType {
-    /// Returns the radius that a bound describes; `None` if it is not known before the query runs.
-    /// `bound` has the arguments that follow the centre in a call of a ball function, or the two
-    /// values in a call of `_neardup_within`.
+    /// Returns the radius of the ball that a bound describes; `None` if the radius is not known
+    /// before the query runs. `bound` has the arguments that follow the centre in a call of a ball
+    /// function, or that follow the two values in a call of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
         if self.metric.is_hamming() {

@@ -9,7 +9,8 @@ use neardup_pg::catalog;
 use neardup_pg::expr::Expr;
 use neardup_pg::planner::Planner;
 
-/// Rounding of a number to an integer that gives the same result in a comparison with a distance.
+/// Rounding of a number with which a distance is compared. Distances are integers, so the rounded
+/// number gives the same result in the comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// Largest integer not above the number, for `distance <= number`.
@@ -21,8 +22,9 @@ pub enum Rounding {
     Whole,
 }
 
-/// Converts a constant to a radius from -1 (no distance) to `bits`, the width. `None` if `number`
-/// is not a constant of an integer or floating-point type.
+/// Converts the constant `number` to a radius. The result is from -1 (a ball with this radius is
+/// empty) to `bits`, the width of the fingerprints. `None` if `number` is not a constant of an
+/// integer or floating-point type.
 fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     let radius = constant(number, rounding)?;
     let bits = i64::from(bits);
@@ -49,9 +51,9 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }))
 }
 
-/// Converts the number with which a distance is compared to a radius, as an expression of type
-/// int4. `bits` is the width of the fingerprints. `None` if the extension has no comparison of a
-/// distance with the number's type.
+/// Converts `number`, with which a distance is compared, to a radius. The result is an expression
+/// of type int4. `rounding` follows from the comparison, and `bits` is the width of the
+/// fingerprints. `None` if the extension has no comparison of a distance with the type of `number`.
 pub fn expression<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -108,8 +110,9 @@ pub fn expression<'a>(
 }
 
 /// Returns a comparison of two integers by the server's own operator, which indexes, joins and
-/// statistics support. Replaces a floating-point constant by an integer that gives the same result.
-/// `None` if no integer does, or an operand is any other expression that is not an integer.
+/// statistics support. Replaces a floating-point constant by an integer that gives the same result
+/// in the comparison. `None` if no integer gives the same result, or if an operand is neither an
+/// integer nor such a constant.
 pub fn integer_comparison<'a>(
     planner: Planner<'a>,
     comparison: Comparison,

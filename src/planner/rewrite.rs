@@ -41,7 +41,8 @@ pub struct Distance<'c, 'a> {
     pub values: [Expr<'a>; 2],
     /// The call itself, an expression of type int4.
     expression: Expr<'a>,
-    /// OID of `_neardup_at_distance` for the type, see [`SearchedType::at_distance_function`].
+    /// OID of `_neardup_at_distance` for the type of the two values, see
+    /// [`SearchedType::at_distance_function`].
     at_distance_function: Oid,
 }
 
@@ -116,7 +117,7 @@ pub fn distance_below<'c, 'a>(
 }
 
 /// Rewrites `distance comparison number` to a condition with a ball, or to an equality; `None` if
-/// the type of `number` has no such comparison.
+/// the extension has no comparison of a distance with the type of `number`.
 pub fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -164,8 +165,9 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether an argument of a comparison is in its final form: it cannot turn into a distance
-/// of two fingerprints later, or if it does, [`super::conditions`] sees the comparison again.
+/// Returns whether an argument of a comparison is in its final form. Such an argument does not turn
+/// into a distance of two fingerprints later. If it does, [`super::conditions`] sees the comparison
+/// again.
 ///
 /// A column that comes from DISTINCT or GROUP BY is not in its final form: the server moves the
 /// comparison down to where the column is computed. From version 18.6 on the server moves only its

@@ -19,8 +19,8 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum number of matches that a sample would be expected to show if every value had a match. A
-/// sample below this minimum is too small for an estimate.
+/// Minimum number of matches that two samples would show, as expected, if every value had a match.
+/// If the expected number is smaller, the samples are too small for an estimate.
 const EVIDENCE: f64 = 8.0;
 
 /// Minimum share of the outer rows of a semi-join that must have the same value before the planner
@@ -64,7 +64,7 @@ impl Distances {
         }
     }
 
-    /// Returns whether this distance is admitted.
+    /// Returns whether the range contains `distance`.
     fn hold(self, distance: f64) -> bool {
         (self.from..=self.to).contains(&distance)
     }
@@ -80,8 +80,9 @@ impl Distances {
     }
 
     /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
-    /// admitted distance from it. `distinct` is the number of distinct values. The kin are the rows
-    /// of about one distinct value, which may have any distance in the ball with equal probability.
+    /// admitted distance from this value. `distinct` is the number of distinct values of the
+    /// column. The estimate takes the rows of one distinct value as the kin. All distances from 0
+    /// to the largest admitted one are equally probable for these rows.
     fn near_duplicate_share(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
@@ -168,9 +169,10 @@ fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f6
     }
 }
 
-/// Estimates the share of pairs with an admitted distance among the values of two columns that are
-/// not most common values. It is the maximum of volume, `kin` ([`Distances::near_duplicate_share`])
-/// and density.
+/// Estimates the share of pairs with an admitted distance among the values of two columns, without
+/// their most common values. `a` and `b` are samples of these values; one of them may be the single
+/// value that a query searches for. The estimate is the maximum of volume, `kin`
+/// ([`Distances::near_duplicate_share`]) and density.
 fn share_of_others(
     metric: Metric,
     a: &[Point],
@@ -198,8 +200,8 @@ fn near(a: &Point, b: &Point, distances: Distances) -> bool {
 }
 
 /// Returns the share of positions in which two signatures differ; `None` if they were made with
-/// different schemes or seeds. Compares the first [`KEPT`] positions if statistics have only these
-/// for one of them.
+/// different schemes or seeds. Compares only the first [`KEPT`] positions if statistics have only
+/// these positions of one signature.
 fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
     let length = a.values.len().min(b.values.len());
     let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
@@ -231,8 +233,7 @@ pub fn restriction(
                 .filter(|(value, _)| near(value, &center, distances))
                 .map(|(_, share)| share)
                 .sum();
-            // For distance 0, these are all matching rows, because they all have the same most
-            // common value.
+            // For distance 0, the rows with this most common value are all matching rows.
             if distances == Distances::up_to(0.0) && common > 0.0 {
                 return common;
             }
@@ -286,9 +287,9 @@ fn common_with_others(
     share * others.other_fraction()
 }
 
-/// Estimates the share of `column`'s rows without a most common value that are near-duplicates
-/// ("kin") of `value`. 0 if a most common value has an admitted distance from `value`, because then
-/// these rows are its kin.
+/// Estimates which share of `column`'s rows without a most common value are near-duplicates ("kin")
+/// of `value`. 0 if a most common value has an admitted distance from `value`, because then the
+/// rows with that most common value are the kin.
 fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
     let mut common = column.common.iter().take(max_compared(metric));
     if common.any(|(other, _)| near(value, other, distances)) {
@@ -298,8 +299,9 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     }
 }
 
-/// Returns the sum of `share * each(value, share)` over the column's most common values. If there
-/// are many values, sums over some of them and scales the result up.
+/// Returns the sum of `share * each(value, share)` over the column's most common values, where
+/// `share` is the share of the rows with `value`. If there are many values, sums over some of the
+/// values and scales the result up.
 fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
@@ -311,9 +313,11 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f6
 }
 
 /// Estimates the share of the outer column's rows that have at least one matching inner row, for
-/// semi-joins and anti-joins. Rows with the same common value either all match or all do not.
+/// semi-joins and anti-joins. Outer rows with the same most common value either all have a match,
+/// or all have none.
 ///
-/// `finds` searches an index for an inner row that matches a value; `None` if it cannot search.
+/// `finds` searches an index for an inner row that matches a value, and returns whether there is
+/// one. It returns `None` if no search is possible.
 pub fn matched(
     metric: Metric,
     outer: &Column,
@@ -374,14 +378,14 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// Number of rows that fulfil the other conditions and whose value is not one of the most
-    /// common values.
+    /// Estimated number of rows that fulfil the other conditions on the table and whose value is
+    /// not one of the most common values.
     fn other_rows(&self) -> f64 {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the probability that none of a number of table rows, `rows`, fulfils the other
-    /// conditions on the table.
+    /// Returns the probability that none of `rows` table rows fulfils the other conditions on the
+    /// table.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
@@ -427,8 +431,9 @@ impl<'a> Inner<'a> {
     }
 
     /// Returns the probability that a value of the sample `outer` matches an inner value that is
-    /// not most common, as the samples show it. `None` if the samples cover too few values
-    /// ([`EVIDENCE`]).
+    /// not one of the most common values. It is the share of values of `outer` that match a value
+    /// of the inner sample, scaled up to all inner values. `None` if the samples cover too few
+    /// values ([`EVIDENCE`]).
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

@@ -25,8 +25,9 @@ pub struct Column {
 }
 
 impl Column {
-    /// Reads the statistics of a column of type `searched`. Omits values that the user may not see
-    /// through `function`, which the server decides.
+    /// Reads the statistics of a column of type `searched`. `function` is the OID of the
+    /// condition's function. Omits the values if the server decides that the user may not see them
+    /// through this function.
     pub fn read(searched: &SearchedType, statistics: &Statistics, function: Oid) -> Self {
         let tuples = statistics.rows.map(|(_, tuples)| tuples);
         let guess = tuples.filter(|_| statistics.is_guess);

@@ -38,7 +38,8 @@ pub fn within<'a>(
     }
 }
 
-/// Returns the condition `key <@ ball(center, bound)`.
+/// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments that follow the
+/// two values in a call of `_neardup_within`.
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,

@@ -12,7 +12,7 @@ use neardup_pg::fmgr::Call;
 use neardup_pg::value::Value;
 use neardup_pg::varlena;
 
-/// Number of words of the largest ball: four for the centre and one for the radius.
+/// Number of 64-bit words of the largest ball: four for the centre and one for the radius.
 const MAX_WORDS: usize = 5;
 
 /// Value of the SQL type `fingerprint_ball`, `bigint_ball` and so on, as it is stored. It is passed

@@ -16,7 +16,8 @@ use neardup_pg::varlena;
 
 /// Number of 64-bit words of the longest fingerprint.
 const WORDS: usize = 4;
-/// Number of decimal digits that a word of 64 bits can always hold.
+/// Number of decimal digits that are converted at once: any number of so many digits fits into 64
+/// bits.
 const CHUNK: usize = 19;
 
 /// Unsigned number of 256 bits. The most significant word is first.

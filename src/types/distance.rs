@@ -64,13 +64,14 @@ fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// Runs `_neardup_similarity_radius` or `_neardup_similarity_radius_above`, whose arguments are a
-/// similarity and a width in bits. Returns the maximum distance at which the estimated similarity
-/// of two fingerprints is at least the given similarity, or above it. `radius` computes the
-/// distance.
+/// Runs `_neardup_similarity_radius` or `_neardup_similarity_radius_above`. Argument 0 is a
+/// similarity, and argument 1 the width of the fingerprints in bits. Returns the distance that
+/// `radius` computes from both. For `_neardup_similarity_radius` it is the maximum distance at
+/// which the estimated similarity is at least the argument. For `_neardup_similarity_radius_above`
+/// the estimated similarity must be above the argument.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
-    // Clamped, because no type is longer than [`WIDEST`].
+    // The width is clamped, because no type has more than [`WIDEST`] bits.
     let bits = call.int4(1).clamp(1, WIDEST) as u32;
     pg_sys::Datum::from(radius(call.float8(0), bits))
 }

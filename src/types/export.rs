@@ -3,9 +3,9 @@
 use super::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on. The
-/// type must implement `Fingerprint`. The first argument is the mode of
-/// [`export!`](neardup_pg::fmgr::export) for functions without a ball argument: `plain` for a type
-/// that is passed by value, otherwise `checked`.
+/// type must implement `Fingerprint`. The first argument of the macro is a mode of
+/// [`export!`](neardup_pg::fmgr::export), used for functions without a ball argument. It is `plain`
+/// for a type that is passed by value, otherwise `checked`.
 macro_rules! export_distances {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {

@@ -18,7 +18,8 @@ pub trait Fingerprint: Copy + Ord + 'static {
     const BITS: u32;
     /// Description of the text form for error messages: a full sentence.
     const TEXT_FORM: &'static str;
-    /// SQL function that computes a fingerprint of this type from a text, if there is one.
+    /// Name of an SQL function that computes a fingerprint of this type from a text; `None` if
+    /// there is no such function.
     const MADE_BY: Option<&'static str>;
     /// Binary form of a value: an array of `BITS / 8` bytes, the most significant byte first.
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
@@ -51,8 +52,8 @@ pub fn arg<T: Fingerprint>(call: &Call, n: usize) -> T {
     T::argument(call, n)
 }
 
-/// Returns an SQL expression that computes a fingerprint from a text, for hints in errors; `None`
-/// if no function does.
+/// Returns an SQL expression that computes a fingerprint of type `T` from a text, for hints in
+/// errors; `None` if there is no such function.
 pub fn made_by<T: Fingerprint>() -> Option<String> {
     T::MADE_BY.map(|function| format!("{function}('...')"))
 }
@@ -158,8 +159,8 @@ pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
 /// Transition function of the aggregate `min`: returns the smaller of two fingerprints.
 #[inline(always)]
 pub fn smaller<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
-    // Returns the argument itself, because a copy of a value that is passed by reference would have
-    // to be freed.
+    // Returns one of the two arguments itself, not a copy: a copy of a value that is passed by
+    // reference would have to be freed.
     call.arg(usize::from(arg::<T>(call, 1) < arg::<T>(call, 0)))
 }
 

@@ -90,12 +90,14 @@ fn parse(text: &str) -> Option<(i32, bool)> {
     Some((clamped as i32, is_whole && clamped == floor))
 }
 
-/// `_neardup_floor_radius(numeric)`: like [`radius_at_most`], for a numeric.
+/// `_neardup_floor_radius(numeric)`: radius of the condition `distance <= argument`, like
+/// [`radius_at_most`].
 fn numeric_floor(call: &mut Call) -> Datum {
     Datum::from(parse(call.numeric(0)).map_or(i32::MAX, |(floor, _)| floor))
 }
 
-/// `_neardup_floor_radius_below(numeric)`: like [`radius_below`], for a numeric.
+/// `_neardup_floor_radius_below(numeric)`: radius of the condition `distance < argument`, like
+/// [`radius_below`].
 fn numeric_below(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         None => i32::MAX,
@@ -104,7 +106,8 @@ fn numeric_below(call: &mut Call) -> Datum {
     })
 }
 
-/// `_neardup_whole_radius(numeric)`: like [`radius_equal`], for a numeric.
+/// `_neardup_whole_radius(numeric)`: radius of the condition `distance = argument`, like
+/// [`radius_equal`].
 fn numeric_whole(call: &mut Call) -> Datum {
     Datum::from(match parse(call.numeric(0)) {
         Some((number, true)) => number,

@@ -49,9 +49,9 @@ impl FloatStep {
     }
 }
 
-/// Returns the last number of a range for which `holds` is true, and the number after it. `holds`
-/// must be true for `from`, false for `to`, and change once between them. `from` may be greater
-/// than `to`.
+/// Returns the last number from `from` to `to` for which `holds` is true, and the next number, for
+/// which `holds` is false. `holds` must be true for `from`, false for `to`, and change once between
+/// them. `from` may be greater than `to`.
 pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut last, mut next) = (rank(from), rank(to));
     while last.abs_diff(next) > 1 {
@@ -77,10 +77,10 @@ fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// Returns the limit `t` for which the condition `step(y) comparison bound` is equivalent to `y <=
-/// t` or to `y >= t`. `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result
-/// is infinite if all numbers or no numbers match. NaN is above all other numbers, as in the
-/// server's order of float8.
+/// Returns the limit `t` of the numbers `y` that fulfil the condition `step(y) comparison bound`.
+/// The condition is equivalent to `y <= t` or to `y >= t`. `step` has the constant `constant`, and
+/// `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result is infinite if all
+/// numbers or no numbers match. NaN is above all other numbers, as in the server's order of float8.
 fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     let holds = |y: f64| {
         let result = step.apply(constant, y);
@@ -96,7 +96,7 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
         true => (f64::MIN, f64::MAX),
         false => (f64::MAX, f64::MIN),
     };
-    // If all numbers match, or none, the result is beyond the end of the range.
+    // If all numbers match, or none, the result is infinite.
     if holds(last) {
         return last.signum() * f64::INFINITY;
     }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the command `name` (`bench` or `eval`) of the benchmark package with these arguments.
-/// Returns its exit code.
+/// Runs the command `name` (`bench` or `eval`) of the benchmark package with the user's
+/// `arguments`, for the PostgreSQL that `choice` chooses. Returns the command's exit code.
 ///
 /// # Errors
 /// If cargo cannot be run.

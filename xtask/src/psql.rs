@@ -41,8 +41,8 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Takes the lock of the server that psql and the demo share. Fails if another command uses the
-/// server.
+/// Takes the lock of the server that psql and the demo share. Stops a server that a killed command
+/// has left running. Fails if another command uses the server.
 pub fn take_lock(private: &Private) -> Result<Lock> {
     let dir = &private.instance.data_root;
     let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
@@ -76,7 +76,8 @@ fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     text
 }
 
-/// Returns a URL by which other programs connect to the database as the superuser `postgres`.
+/// Returns a URL by which other programs connect to the database of psql and the demo as the
+/// superuser `postgres`. `socket_dir` and `port` are those of the server's unix socket.
 fn url(socket_dir: &Path, port: u16) -> String {
     // The host is a path here. A URL must have special characters as %XX.
     let host: String = (socket_dir.to_string_lossy().bytes())
@@ -124,7 +125,8 @@ fn has_database(server: &Server) -> Result<bool> {
     Ok(sql(server, "postgres", &query)? == "1")
 }
 
-/// Runs one statement by psql and returns the rows of its result as unaligned text.
+/// Runs one statement in `database` by psql, and returns the rows of the statement's result as
+/// unaligned text.
 fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     let output = server
         .psql(database)

@@ -13,7 +13,8 @@ fn lively() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("CI").is_none() && !dumb
 }
 
-/// Prints a line that announces a part of the command. The part prints lines of its own.
+/// Prints a heading for a part of the command, such as the tests on one PostgreSQL version. The
+/// output of the part follows.
 pub fn heading(text: impl Display) {
     eprintln!("==> {text}");
 }

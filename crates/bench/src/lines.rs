@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Calls `each` with the columns of each line of the file at `path`. Skips empty lines.
-/// Decompresses a file whose name ends in `.gz`.
+/// Calls `each` with the tab-separated columns of each line of the file at `path`, in order. Skips
+/// empty lines. Decompresses a file whose name ends in `.gz`.
 ///
 /// # Errors
 /// If the file cannot be read, or `each` returns a reason. The error names the file and the line.

@@ -97,9 +97,9 @@ impl SignatureBandKeys {
         })
     }
 
-    /// Returns the keys of a signature, in the order of bands. `kind` is as for [`BandKeys::keys`].
-    /// The hash in a key begins with the bits of [`Bands::hash`], so two signatures with the same
-    /// key are in the same bucket of the index.
+    /// Returns the keys of a signature, in the order of bands. `kind` identifies the options that
+    /// made the signature, as for [`BandKeys::keys`]. The hash in a key begins with the bits of
+    /// [`Bands::hash`], so two signatures with the same key are in the same bucket of the index.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.bands.count()).map(move |band| {
             let hash = self.bands.wide_hash(band, signature, kind) >> (64 - BandKeys::HASH_BITS);
@@ -124,9 +124,9 @@ impl SignatureBandKeys {
 /// ```
 /// use neardup_blocktree::approximate_keys::FingerprintBandKeys;
 ///
-/// // 24 keys of 20 bits each. 90 % of the pairs at distance 6 share a key.
+/// // 24 keys of 20 bits each. 91 % of the pairs at distance 6 share a key.
 /// let keys = FingerprintBandKeys::<1>::new(24, 20)?;
-/// assert_eq!((keys.recall(6) * 100.0).round(), 90.0);
+/// assert_eq!((keys.recall(6) * 100.0).round(), 91.0);
 /// assert_eq!(keys.keys(&[0x0123_4567_89ab_cdef]).count(), 24);
 /// # Ok::<(), neardup_blocktree::approximate_keys::BandKeysError>(())
 /// ```

@@ -17,7 +17,8 @@ pub trait BuildHost: TempFiles {
     /// Writes a page of the new tree. The build calls it for the blocks from 1 on in ascending
     /// order, and for block 0 last.
     fn put(&mut self, block: Block, page: &mut Page);
-    /// Reports progress: `done` of `permutations` permutations are written.
+    /// Reports progress: `done` of `permutations` permutations (ordered copies of all keys) are
+    /// written.
     fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 

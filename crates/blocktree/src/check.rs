@@ -14,7 +14,7 @@ use crate::tree::Tree;
 /// Numbers of pages, entries and rows that a check of a tree has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckStats {
-    /// Number of leaves of all permutations.
+    /// Number of leaves of all permutations (ordered copies of all keys).
     pub leaves: u64,
     /// Number of inner pages.
     pub inner_pages: u64,

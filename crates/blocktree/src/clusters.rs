@@ -25,9 +25,9 @@ pub fn split(joined: u64) -> (u32, u32) {
 }
 
 /// Collection of the representatives among crowded nodes. A crowded node is near so many others
-/// that not all of its pairs have been found. It is described by one or more entries, by which near
-/// crowded nodes are found. The first word of an entry's key is the rank and the number of the node
-/// ([`join`]).
+/// that not all of its pairs have been found. Each crowded node has one or more entries, by which
+/// the near crowded nodes are found. The first word of an entry's key is the rank and the number of
+/// the node ([`join`]).
 pub trait Centers<F: TempFiles, const M: usize> {
     /// Returns the lowest rank of a representative that is near the node with the entries `own`.
     /// `None` if there is no such representative with a rank less than `below`.
@@ -197,8 +197,8 @@ impl<F: TempFiles> RankSet<F> {
 }
 
 /// Clusters as connected components: two nodes are in one component if a chain of pairs connects
-/// them. They are stored as a union-find forest. The node with the lowest rank represents a
-/// component.
+/// them. The components are stored as a union-find forest. The node with the lowest rank represents
+/// a component.
 pub struct Components<F: TempFiles> {
     /// Parent of each node, at the index of its number.
     parents: Paged<F>,

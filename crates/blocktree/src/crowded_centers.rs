@@ -1,6 +1,6 @@
-//! Representatives among crowded fingerprints, for clusters. The first representatives are in
-//! memory, the others in a temporary file. Representatives among crowded signatures are in
-//! [`BucketCenters`](crate::bands::BucketCenters).
+//! Representatives among crowded fingerprints (fingerprints that are near many others), for
+//! clusters. The first representatives are in memory, the others in a temporary file.
+//! Representatives among crowded signatures are in [`BucketCenters`](crate::bands::BucketCenters).
 //!
 //! A node is compared with all representatives in the order of ranks, by vector instructions. There
 //! are few representatives, because a node near a representative does not become one. Their number
@@ -55,8 +55,9 @@ impl<const M: usize> CenterList<M> {
     }
 
     /// Returns the lowest rank of a representative in this list that is near the node with `key` in
-    /// `scope`. Skips representatives for whose node number `accept` returns false. If no such rank
-    /// is less than `below`, may return any rank from `below` on. `found` is a buffer.
+    /// `scope`. Skips representatives for whose node number `accept` returns false. If there is no
+    /// such rank below `below`, the result is `None` or any rank from `below` on. `found` is a
+    /// buffer.
     fn first_near(
         &self,
         key: &Key<M>,

@@ -35,7 +35,9 @@ struct ReadLeaf {
     version: u64,
 }
 
-/// A search that has found no row so far and has read at most one leaf of each permutation.
+/// Record of a search and of the leaves that it has read, one leaf of each permutation (ordered
+/// copy of all keys). When the search has ended, the record proves that no row was near the query,
+/// unless `spoilt` is true.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EmptySearch {
     /// Unpermuted query with its scope, set when the search has ended.
@@ -49,8 +51,8 @@ pub(crate) struct EmptySearch {
 }
 
 impl EmptySearch {
-    /// Makes this search unusable as proof that no row is near the query: it found a row, or rows
-    /// near the query may be on a leaf that was not read.
+    /// Makes this search unusable as proof that no row is near the query. The search calls this if
+    /// it found a row, or if rows near the query may be on a leaf that was not recorded.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
@@ -89,8 +91,9 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether the search looked for the key of an added entry on the leaf at `block`,
-    /// which receives the entry, and the leaf has not changed since then. `version` is the leaf's
+    /// Returns whether an entry can be added without a second search of its leaf: this search
+    /// looked for the entry's key on the leaf, and the leaf has not changed since then. `entry_key`
+    /// describes the entry. `block` is the leaf that receives it, and `version` is the leaf's
     /// present version.
     pub(crate) fn has_read<const N: usize>(
         &self,

@@ -18,8 +18,9 @@ pub struct Row<const N: usize> {
     pub fingerprint: Option<Key<N>>,
 }
 
-/// Scan of all rows of an index, or of all rows of a scope. It reads the first permutation, which
-/// has each row with a fingerprint once, and the null permutation, which has the rows without one.
+/// Scan of all rows of an index, or of all rows of a scope. It reads the first permutation (ordered
+/// copy of all keys), which has each row with a fingerprint once. It also reads the null
+/// permutation, which has the rows without a fingerprint.
 #[derive(Clone, Debug)]
 pub struct FullScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,

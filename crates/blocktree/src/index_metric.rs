@@ -83,8 +83,9 @@ impl IndexMetric {
         }
     }
 
-    /// Returns the key of a row's entry in a permutation. `keys` has the row's unpermuted
-    /// fingerprint, the key of each band, or the sum and the elements of its set.
+    /// Returns the key of a row's entry in a permutation. `keys` depends on the metric: it has the
+    /// row's unpermuted fingerprint, the key of each band, or the sum and the elements of the row's
+    /// set.
     #[inline]
     pub fn entry_key<const N: usize>(
         &self,
@@ -100,8 +101,8 @@ impl IndexMetric {
         }
     }
 
-    /// Adds the entries of a row to a tree. `keys` has the row's unpermuted fingerprint, the key of
-    /// each band, or the sum and the elements of its set.
+    /// Adds the entries of a row to a tree. `keys` depends on the metric: it has the row's
+    /// unpermuted fingerprint, the key of each band, or the sum and the elements of the row's set.
     pub fn insert<S: WritePages + PrefetchPages, const N: usize>(
         &self,
         tree: &Tree<S, N>,

@@ -1,11 +1,11 @@
 //! Statistics of a tree: its pages, their fill, and how unevenly its keys are distributed.
 //!
-//! A search within the guaranteed radius looks up the query's leading bits in each permutation, and
-//! reads all entries with these bits. Suppose that n of a permutation's N entries have the same
-//! leading bits. A random row is one of these n with probability n / N, and its search then reads n
-//! entries. So the average number of entries read, over the rows of the index, is the sum of n * n
-//! / N over all leading bits that occur. If the keys are spread evenly over 2^p prefixes, it is 1 +
-//! (N - 1) / 2^p.
+//! A search within the guaranteed radius looks up the query's leading bits in each permutation
+//! (ordered copy of all keys), and reads all entries with these bits. Suppose that n of a
+//! permutation's N entries have the same leading bits. A random row is one of these n with
+//! probability n / N, and its search then reads n entries. So the average number of entries read,
+//! over the rows of the index, is the sum of n * n / N over all leading bits that occur. If the
+//! keys are spread evenly over 2^p prefixes, it is 1 + (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{Key, Tid};
@@ -160,7 +160,8 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
 }
 
 impl<const N: usize> Info<N> {
-    /// Adds the counts of a permutation, or of the rows without a fingerprint.
+    /// Adds the counts in `buckets`, which are those of one permutation. The permutation may be the
+    /// additional one for the rows without a fingerprint.
     fn add_permutation(
         &mut self,
         layout: &BlockLayout<N>,

@@ -1,21 +1,21 @@
 //! Inner cache: copies of the inner pages that lead to the leaves of recently used keys.
 //!
-//! A backend that searches or inserts many rows descends from the root for each permutation of each
-//! row. A copy of an inner page saves the page's pin and lock. A copy may be outdated, like a link
-//! that was read earlier or a leaf in the leaf cache. The leaf's own range shows whether it is the
-//! right one (`Tree::find`). If it is not, the copy is dropped.
+//! A backend that searches or inserts many rows descends from the root once for each row and each
+//! permutation (ordered copy of all keys). A copy of an inner page saves the page's pin and lock. A
+//! copy may be outdated, like a link that was read earlier or a leaf in the leaf cache. The leaf's
+//! own range shows whether it is the right one (`Tree::find`). If it is not, the copy is dropped.
 
 use crate::inner::InnerRef;
 use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Number of permutations that the inner cache and the leaf cache remember. With more permutations
-/// the lookups would take longer than they save.
+/// Number of permutations, counted from the first, for which the inner cache and the leaf cache
+/// store a leaf. For more permutations, lookups in the caches would take longer than they save.
 pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
-/// Maximum number of page copies, which take 2 MB: enough for about 10 million rows with four
-/// permutations.
+/// Maximum number of page copies. Further pages are not copied. The copies take 2 MB, which is
+/// enough for about 10 million rows with four permutations.
 const MOST: usize = 256;
 
 /// Minimum number of descents before pages are copied. A transaction of a few rows reads most pages
@@ -44,8 +44,8 @@ impl InnerCache {
     }
 
     /// Returns the child that covers an entry key, according to the copy of the inner page at
-    /// `block`. `None` if there is no copy, or if the page's range does not include the entry key;
-    /// then the copy is dropped.
+    /// `block`. `None` if there is no copy. Also `None` if the range of the copied page does not
+    /// include the entry key, and then the copy is dropped.
     pub(crate) fn child<const N: usize>(
         &self,
         block: Block,
@@ -84,7 +84,9 @@ impl InnerCache {
         }
     }
 
-    /// Drops the copy that led to `leaf` in a permutation, because the leaf does not have the key.
+    /// Drops the copy of the inner page that led to `leaf` in a permutation, because the leaf does
+    /// not cover the wanted key. Does nothing if a copy has led to another leaf of the permutation
+    /// since then.
     #[cold]
     pub(crate) fn misled(&self, permutation: u16, leaf: Block) {
         if let Some(last) = self.last.get(usize::from(permutation))

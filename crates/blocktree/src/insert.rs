@@ -18,10 +18,10 @@ const GROUP: usize = PAGES_PER_RECORD;
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of one row, at most one for each permutation. One log record adds the
-    /// entries of up to [`PAGES_PER_RECORD`] permutations, except for leaves that are full or that
-    /// another process has locked. After a crash, some permutations may have the row and others
-    /// not.
+    /// Adds the entries of one row, at most one for each permutation (ordered copy of all keys).
+    /// One log record adds the entries of up to [`PAGES_PER_RECORD`] permutations, except for
+    /// leaves that are full or that another process has locked. After a crash, some permutations
+    /// may have the row and others not.
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
@@ -290,8 +290,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks the parent of a locked page and makes room for one more entry in the parent. `None` if
-    /// the locked page is the root.
+    /// Locks the parent of the locked page `child` and makes room for one more entry in the parent.
+    /// `entry_key` is covered by `child`, and so by the parent. Returns the parent, or `None` if
+    /// `child` is the root.
     fn lock_parent(
         &self,
         child: &S::Write<'s>,

@@ -76,7 +76,7 @@ impl Tid {
 /// It is unique, so even a million entries with equal keys can be split and located like others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
-    /// Number of the permutation that holds the entry.
+    /// Number of the permutation (ordered copy of all keys in the index) that holds the entry.
     pub permutation: u16,
     /// Key of the entry in this permutation.
     pub key: Key<N>,

@@ -22,17 +22,18 @@ use std::rc::Rc;
 /// is only one bit wide may cost more.
 const GROWTH: f64 = 4.0;
 
-/// Number of rows that are kept when a permutation is first read from start to end. Most callers of
-/// a nearest-neighbour search want no more rows. Keeping a row costs as much as comparing a hundred
-/// rows with the query.
+/// Number of rows that are kept when a permutation (ordered copy of all keys) is first read from
+/// start to end. Most callers of a nearest-neighbour search want no more rows. Keeping a row costs
+/// as much as comparing a hundred rows with the query.
 const FIRST_KEPT: usize = 64;
 
 /// Factor by which the number of kept rows grows each time that a permutation is read again from
 /// start to end, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// Minimum number of returned rows for a query that counts as one with near rows. One of the rows
-/// may be the query itself, if it is in the table.
+/// Number of returned rows from which a query counts as one with near rows. Below it, the search
+/// estimates whether one last ring for all remaining rows is cheaper than several rings. One of the
+/// returned rows may be the query itself, if it is in the table.
 const MIN_NEAR_ROWS: usize = 3;
 
 /// Number of bits that [`KnnScan::end_ring_early`] adds to the end of a ring that it estimates from
@@ -168,10 +169,11 @@ impl<const N: usize> KnnScan<N> {
 
     /// Ends the ring at a smaller distance when a permutation is first read from start to end, so
     /// that the filter rejects most rows. The new end is the distance within which about
-    /// [`FIRST_KEPT`] rows are expected. It is estimated from the distances on the first leaf: as
-    /// many standard deviations below the mean as among random fingerprints. If the caller wants
-    /// more rows, all rows beyond that distance are one more ring. Has no effect after the first
-    /// leaf, because rows that are further away have been kept or returned by then.
+    /// [`FIRST_KEPT`] rows are expected. The estimate uses the mean and the standard deviation of
+    /// the distances on the first leaf. It assumes that the end is as many standard deviations
+    /// below the mean as among random fingerprints. If the caller wants more rows, all rows beyond
+    /// the new end are one more ring. Has no effect after the first leaf, because rows that are
+    /// further away have been kept or returned by then.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
         let is_first = !std::mem::replace(&mut self.is_sized, true);
@@ -285,7 +287,7 @@ pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
 
 /// Returns the plan for the ring after distance `found_to`. `widest` is the greatest wanted
 /// distance, and `cost` the cost of the previous ring's plan. A plan that reads a whole permutation
-/// covers all the rest.
+/// is for a ring with all remaining distances.
 fn next_plan<const N: usize>(
     found_to: u32,
     widest: u32,

@@ -1,4 +1,5 @@
-//! Chooses the block layout of an index from the radius of its searches and its number of rows.
+//! Chooses the block layout of an index (how fingerprints are cut into blocks, and the permutations
+//! of these blocks) from the radius of its searches and its number of rows.
 
 use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;

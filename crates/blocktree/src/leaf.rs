@@ -153,7 +153,7 @@ const AROUND: usize = 32;
 
 /// Returns the range of indexes that is expected to contain all keys from `first` to `last`, among
 /// the first `count` keys of a leaf, which are sorted. Assumes that keys are evenly distributed
-/// from the leaf's key `low` to its high key `high`, or to the end of the permutation if that is
+/// from the leaf's key `low` to its high key `high`, or to the end of the permutation if `high` is
 /// `None`.
 #[inline]
 pub(crate) fn expected_range<const N: usize>(
@@ -244,8 +244,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
 
     /// Returns two ranges of indexes that together contain all entries with keys from `first` to
     /// `last` (inclusive): a range of the sorted entries, and all unsorted entries. The range of
-    /// sorted entries is a guess. If it does not contain all these keys, returns an empty range and
-    /// the range of all entries.
+    /// sorted entries is a guess. If the guessed range lacks any sorted key from `first` to `last`,
+    /// returns an empty range and the range of all entries.
     #[inline]
     pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());

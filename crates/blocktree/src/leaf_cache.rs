@@ -1,4 +1,5 @@
-//! Leaf cache: for each permutation, the leaf on which the last key was found or added.
+//! Leaf cache: for each permutation (ordered copy of all keys), the leaf on which the last key was
+//! found or added.
 //!
 //! A constraint searches for the rows near a new row, adds the row, and searches again. These are
 //! three accesses to the same leaf of each permutation, and only the first of them must descend

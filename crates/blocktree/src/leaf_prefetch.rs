@@ -13,8 +13,9 @@ use crate::shape::Shape;
 use crate::store::{PrefetchPages, UnlockedCopy};
 use std::ops::Range;
 
-/// Maximum number of words of a key for which parts of leaves, or next leaves, are prefetched.
-/// According to measurements, neither speeds up searches with longer keys.
+/// Maximum number of words of a key for which a search prefetches parts of leaves, and the next
+/// leaf of a scan. According to measurements, neither of the two speeds up searches with longer
+/// keys.
 pub(crate) const MOST_WORDS: usize = 2;
 
 /// Prefetches the fields of a leaf that [`prefetch_between`] reads, or the whole leaf if keys have
@@ -45,8 +46,9 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Returns the byte ranges of the leaf's keys between `first` and `last`, and of the unsorted keys.
-/// `None` if the fields are invalid, or keys are too long.
+/// Returns two byte ranges of a leaf: the keys between `first` and `last`, and the unsorted keys.
+/// `glance` has the leaf's fields, read without a lock. `None` if the fields are invalid, or if
+/// keys are too long to be in `glance`.
 fn parts_between<const N: usize>(
     glance: &UnlockedCopy,
     first: &Key<N>,

@@ -12,8 +12,8 @@ use crate::tree::Tree;
 /// from the root.
 pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
-/// Cursor that reads the pages of one level of the tree, or the leaves of one permutation, from
-/// left to right. Holds no page between steps.
+/// Cursor that reads the pages of one level of the tree, or the leaves of one permutation (ordered
+/// copy of all keys), from left to right. Holds no page between steps.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelCursor<const N: usize> {
     level: u16,

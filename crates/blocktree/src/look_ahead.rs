@@ -1,5 +1,6 @@
 //! Look-ahead of a search for fingerprints: finds leaves and prefetches them from memory before the
-//! search reads them.
+//! search reads them. The search consists of probes. Each probe reads one permutation (ordered copy
+//! of all keys).
 
 use crate::key::{Block, EntryKey};
 use crate::leaf_prefetch::{MOST_WORDS, prefetch_between, prefetch_first};
@@ -102,8 +103,9 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Fills the queue with the next leaves of a probe that looks up several prefixes, from the
-    /// entry key `from` on, and prefetches some of them. Does nothing if the queue is not empty or
-    /// the probe looks up one prefix. Returns the leaf of `from`, or `None` if it was not found.
+    /// entry key `from` on, and prefetches some of these leaves. `permuted` is the query's key in
+    /// the probe's permutation. Returns the leaf of `from`, or `None` if it was not found. Returns
+    /// `None`, without any action, if the queue is not empty or the probe looks up one prefix.
     pub(crate) fn fill_queue<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -147,8 +149,9 @@ impl<const N: usize> LookAhead<N> {
         N <= MOST_WORDS && leaf.is_some() && (is_whole || self.has_found(probe))
     }
 
-    /// Prefetches a leaf that a probe will read after the current leaf: for a probe that looks up
-    /// several prefixes, a leaf further back in the queue, otherwise the leaf in `next`.
+    /// Prefetches a leaf that a probe will read after the current leaf. If the probe looks up
+    /// several prefixes, this is a leaf further back in the queue. Otherwise it is the leaf in
+    /// `next`.
     #[inline]
     pub(crate) fn prefetch_next<S: PrefetchPages>(
         &self,

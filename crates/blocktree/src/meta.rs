@@ -39,7 +39,8 @@ pub struct Meta {
     /// For fingerprints: number of blocks. For signatures: number of hashes in each band, or 0 if
     /// all hashes are divided evenly among the bands. 0 for arrays.
     pub blocks: u8,
-    /// Number of permutations, not counting the additional one for rows without a value (NULL).
+    /// Number of permutations (ordered copies of all keys), not counting the additional one for
+    /// rows without a value (NULL).
     pub permutations: u16,
     /// Bound of searches that do not state a bound. The permutations were chosen for this bound.
     /// `None` for arrays.

@@ -36,8 +36,8 @@ pub const NEAR_DUPLICATE_SIMILARITY: f64 = 1.0 - NEAR_DUPLICATE_RADIUS;
 /// Returns the largest Hamming distance of near-duplicate fingerprints by convention, in bits.
 /// `bits` is the width of the fingerprints.
 ///
-/// The bound depends on the width only. 6 of 64 bits and 12 of 128 bits are the radii of
-/// similarity 0.8 of `minhash64` and `minhash128`. 31 of 256 bits is the radius recommended for PDQ
+/// The bound depends on the width only. For `minhash64` and `minhash128`, similarity 0.8
+/// corresponds to 6 of 64 bits and 12 of 128 bits. 31 of 256 bits is the radius recommended for PDQ
 /// image hashes (Facebook, "The TMK+PDQF video-hashing algorithm and the PDQ image-hashing
 /// algorithm", 2019).
 pub const fn near_duplicate_bits(bits: u32) -> u32 {

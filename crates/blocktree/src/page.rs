@@ -63,7 +63,7 @@ pub(crate) const fn capacity(words: usize, size: usize) -> usize {
 pub enum Kind {
     /// Meta page (block 0), with the parameters of the index.
     Meta,
-    /// Leaf: has entries of one permutation.
+    /// Leaf: has entries of one permutation (ordered copy of all keys).
     Leaf,
     /// Inner page: has separators and downlinks to child pages.
     Inner,
@@ -158,7 +158,7 @@ pub(crate) fn put_sorted(page: &mut Page, count: usize) {
 }
 
 /// Two parts of a leaf, copied without a lock: bytes of the page header and the last bytes of the
-/// page. They may be outdated, and may come from different versions of the page.
+/// page. The two parts may be outdated, and may come from different versions of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct UnlockedCopy {
     /// The 8 bytes of the page from [`UnlockedCopy::HEAD`] on.

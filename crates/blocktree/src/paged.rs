@@ -48,7 +48,7 @@ pub struct Paged<F: TempFiles> {
 
 impl<F: TempFiles> Paged<F> {
     /// Creates an array of `length` numbers. `initial` returns the initial value of a number by its
-    /// index. It takes about `memory` bytes, at least four pages.
+    /// index. The array takes about `memory` bytes of memory, at least four pages.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
             locations: Vec::new(),

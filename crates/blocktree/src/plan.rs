@@ -1,5 +1,5 @@
-//! Plan of a search for the fingerprints near a query: which permutations of the index it reads,
-//! and which prefixes of keys (leading bits) it looks up in each.
+//! Plan of a search for the fingerprints near a query: which permutations (ordered copies of all
+//! keys) the search reads, and which prefixes of keys (leading bits) it looks up in each.
 //!
 //! A lookup in one permutation is a probe. Up to the guaranteed radius, a probe looks up the
 //! query's own prefix in a few of the permutations. Beyond that radius the pigeonhole principle
@@ -20,9 +20,9 @@ use crate::inner;
 use crate::key::Key;
 use crate::leaf;
 
-/// Cost of finding the first leaf of a run of adjacent leaves in the inner page that led to the
-/// previous run. Such a run needs no descent from the root. The unit is the cost of reading one
-/// more adjacent leaf. Measured at radius 12 to 14 with a million rows.
+/// Cost of finding the next run of adjacent leaves without a descent from the root: the run's first
+/// leaf is found in the inner page that led to the previous run. The unit is the cost of reading
+/// one more adjacent leaf. Measured at radius 12 to 14 with a million rows.
 const QUEUED: f64 = 0.5;
 
 /// Returns the cost of reading one leaf in a scan of a whole permutation of `leaves` leaves. The

@@ -1,4 +1,5 @@
 //! Ranges of keys that the probes of a search for fingerprints read, computed from query and plan.
+//! A probe is the part of a search that reads one permutation (ordered copy of all keys).
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key};
@@ -70,8 +71,9 @@ impl<const N: usize> Probes<N> {
         Some(EntryKey::before_key(probe.permutation, first).max(*from))
     }
 
-    /// Returns the lowest key with a prefix that a probe looks up and that is at least `from`.
-    /// `None` if there is no such prefix.
+    /// Returns the lowest key whose prefix is at least `from` and is one of the prefixes that
+    /// `probe` looks up. `permuted` is the query's key in the probe's permutation. `None` if there
+    /// is no such prefix.
     fn first_key(&self, probe: &Probe<N>, permuted: &Key<N>, from: u64) -> Option<Key<N>> {
         let word = self.layout.scope_words();
         let center = prefix(permuted[word], probe.bits);

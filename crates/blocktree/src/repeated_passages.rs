@@ -327,9 +327,9 @@ impl<F: TempFiles> RepeatedPassages<F> {
         }
     }
 
-    /// Returns the position of the first occurrence of a window that begins after `after` and not
-    /// after `limit`. This search is necessary only for windows that have the same hash as a
-    /// different window.
+    /// Returns the position of the first occurrence of `window` in the corpus that begins after the
+    /// position `after`, and at `limit` or before it. `None` if there is no such occurrence. This
+    /// search is necessary only for windows that have the same hash as a different window.
     fn first_occurrence(
         &mut self,
         files: &mut F,
@@ -370,10 +370,11 @@ struct WindowHasher {
     tokens: RandomState,
     /// Factor by which the hash of a window is multiplied when a token is added.
     base: u64,
-    /// Factor of the first token in the hash of a full window after a token is added: `base` to the
+    /// Factor for the hash of the first token when a window moves on by one token. The product is
+    /// subtracted from the window's hash, which removes the token. The factor is `base` to the
     /// power of the number of tokens in a window.
     first: u64,
-    /// Mask of the bits of a key that are used.
+    /// Mask of the bits of a sort key that are used. Only tests use fewer than all bits of a hash.
     mask: u64,
 }
 

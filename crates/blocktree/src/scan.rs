@@ -55,7 +55,8 @@ pub struct Scan<const N: usize> {
     ahead: LookAhead<N>,
     /// Buffer for the indexes of matching entries on a leaf.
     found: Vec<u16>,
-    /// Leaves read so far by a search that has found nothing, if the leaf cache validates searches
+    /// Record of the leaves read so far, by which an insertion can validate that the search found
+    /// nothing. `None` if no leaf has been read, or if the leaf cache does not store such records
     /// ([`LeafCache::validates`]).
     empty: Option<Box<EmptySearch>>,
 }

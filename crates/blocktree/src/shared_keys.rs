@@ -20,8 +20,8 @@ use crate::block_layout::{BlockLayout, BlockLayoutError};
 use crate::key::{Key, difference, mix};
 
 /// Minimum number of bits of a fingerprint in each key, with the default number of blocks. For
-/// large radii, no number of blocks reaches this minimum. With 16 bits, one of 65,536 unrelated
-/// values has the same key.
+/// large radii, no number of blocks reaches this minimum. With 16 bits, about one in 65,536
+/// unrelated values has the same key as a given value.
 pub const DEFAULT_BITS: u32 = 16;
 
 /// Maximum number of blocks, because a shared key has 6 bits for the number of blocks.
@@ -64,8 +64,9 @@ impl<const N: usize> BlockKeys<N> {
     /// Mask of the parameters in a key.
     const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// Creates the parameters for keys of which two fingerprints within `radius` bits share at
-    /// least one. `blocks` is the number of blocks, or `None` for [`BlockKeys::default_blocks`].
+    /// Creates the parameters for the keys of fingerprints. Two fingerprints within `radius` bits
+    /// share at least one key. `blocks` is the number of blocks, or `None` for
+    /// [`BlockKeys::default_blocks`].
     ///
     /// # Errors
     /// [`BlockLayoutError`] if radius and number of blocks are out of range.
@@ -90,9 +91,9 @@ impl<const N: usize> BlockKeys<N> {
 
     /// Returns the default number of blocks for a radius in bits: the lowest number with which each
     /// key contains at least [`DEFAULT_BITS`] bits of the fingerprint. If there is no such number,
-    /// returns the number with which keys contain the most bits. It depends only on the width and
-    /// the radius. With fewer blocks, a value has fewer keys to store and to look up. With more
-    /// blocks, fewer unrelated values share a key.
+    /// returns the number with which keys contain the most bits. The result depends only on the
+    /// width and the radius. With fewer blocks, a value has fewer keys to store and to look up.
+    /// With more blocks, fewer unrelated values share a key.
     pub fn default_blocks(radius: u32) -> u32 {
         let layouts = (radius + 1..=MAX_BLOCKS)
             .map_while(|blocks| BlockLayout::<N>::new(radius, blocks).ok())
@@ -239,9 +240,9 @@ impl BandKeys {
     }
 
     /// Returns whether `key` is the first shared key of the signatures `a` and `b`, which have the
-    /// same `kind`: the key of the first band in which all their values are equal. Exactly one key
-    /// has this property if there is such a band, so a join by keys returns a pair once. The caller
-    /// counts the mismatches.
+    /// same `kind`: the key of the first band in which all values of `a` and `b` are equal. Exactly
+    /// one key has this property if there is such a band, so a join by keys returns a pair once.
+    /// The caller counts the mismatches.
     ///
     /// # Errors
     /// [`ForeignKey`] if `key` was made with other parameters.

@@ -1,6 +1,6 @@
 //! External sort of the rows of a new index. Rows are kept in memory up to a limit, and in
-//! temporary files beyond it. The caller reads the rows once for each permutation, in the order of
-//! that permutation.
+//! temporary files beyond it. The caller reads the rows once for each permutation (ordered copy of
+//! all keys in the index), in the order of that permutation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,8 +50,9 @@ const BUCKET_BITS: u32 = 11;
 
 /// Number of entries that are read or written at a time.
 const CHUNK: usize = 4096;
-/// Maximum number of sorted runs that are merged at once. Each run needs a buffer for its entries
-/// and another one for its file.
+/// Maximum number of sorted runs that are merged at once. If there are more runs, some of them are
+/// first merged into a run in a new file. The limit exists because each run needs a buffer for its
+/// entries and another one for its file.
 const MOST_RUNS: usize = 64;
 
 /// Returns the size of an entry in a file, in bytes.
@@ -121,8 +122,8 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
     }
 
     /// Calls `each` with all rows in the order of a permutation. Each row has its key in this
-    /// permutation. Rows are ordered by key, then by row address. `None` for the permutation sorts
-    /// the keys as they were added.
+    /// permutation. Rows are ordered by key, then by row address. If `permutation` is `None`, rows
+    /// keep the keys with which they were added, and are ordered by these keys.
     pub fn in_order(
         &mut self,
         files: &mut F,

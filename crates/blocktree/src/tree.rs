@@ -11,8 +11,8 @@ use crate::page::{Corruption, Entries, Kind, PageView, Result, corrupt};
 use crate::store::{PageGuard, ReadPages, WritePages};
 use std::cell::Cell;
 
-/// Maximum level of the root. No intact tree is so high, so a higher level means that links are
-/// damaged.
+/// Maximum level of the root. A higher level on the meta page is reported as corruption, because no
+/// intact tree is so high.
 const MAX_LEVEL: u16 = 16;
 
 /// Maximum number of steps to the right from a hinted page, before the search descends from the
@@ -362,7 +362,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Returns the position of an entry key relative to a page. A link for this entry key led to
-    /// the page.
+    /// the page. Returns an error if the page is damaged or not on `level`.
     ///
     /// Between reading the link and reading the page, a vacuum may have removed the page from the
     /// tree, and a split may have reused it elsewhere on its level. The page's own low key shows

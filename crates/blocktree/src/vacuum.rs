@@ -10,16 +10,16 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// Inverse of the minimum share of a leaf's entries whose removal makes VACUUM rewrite the leaf: it
-/// writes the remaining entries in key order. That logs most of the page, but searches for one
-/// prefix then read less of it. By default an automatic vacuum runs when a sixth of the rows are
-/// dead, so it rewrites most leaves.
+/// VACUUM rewrites a leaf if it removes at least one in this number of the leaf's entries. A
+/// rewrite puts the remaining entries in key order. It logs most of the page, but searches for one
+/// prefix then read less of the page. By default an automatic vacuum runs when a sixth of the rows
+/// are dead, so it rewrites most leaves.
 const REWRITE_SHARE_INVERSE: usize = 8;
 
 /// Numbers of entries, rows and pages that a vacuum of one index has removed or left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
-    /// Number of removed entries in all permutations.
+    /// Number of removed entries in all permutations (ordered copies of all keys).
     pub removed: u64,
     /// Number of removed rows: removed entries of the first permutation and of the permutation for
     /// NULL.

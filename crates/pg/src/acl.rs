@@ -38,9 +38,10 @@ pub fn check_owner(index: pg_sys::Oid) {
 }
 
 /// Raises error 42501 unless [`owns_table_of`] returns true for the index, or the current user has
-/// the privileges of the server's role `pg_stat_scan_tables`. The role is for monitoring functions
-/// that lock tables with AccessShareLock; `pg_monitor` is a member. Call it before locking the
-/// index or its table. Accepts relations other than indexes; callers reject those.
+/// the privileges of the server's role `pg_stat_scan_tables`. PostgreSQL has this role for
+/// monitoring functions that lock tables with AccessShareLock; `pg_monitor` is a member of the
+/// role. Call it before locking the index or its table. Accepts relations other than indexes;
+/// callers reject those.
 pub fn check_owner_or_monitor(index: pg_sys::Oid) {
     let monitors = pg_sys::Oid::from_u32(pg_sys::ROLE_PG_STAT_SCAN_TABLES);
     if !owns_table_of(index) && !server::has_privs_of_role(server::GetUserId(), monitors) {

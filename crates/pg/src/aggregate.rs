@@ -12,8 +12,8 @@ use super::{server, varlena};
 impl Call {
     /// Changes an aggregate's state in argument `n`, counted from 0, and returns the changed state.
     /// The state is a value of variable length. `edit` changes the bytes after its header, which
-    /// are aligned to four bytes. If an aggregate makes the call, its state is changed in place;
-    /// otherwise a copy is changed.
+    /// are aligned to four bytes. If an aggregate makes the call, the state is changed in place.
+    /// Otherwise a copy of the state is changed.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));

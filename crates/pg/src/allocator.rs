@@ -9,9 +9,10 @@ use std::alloc::System;
 
 use neardup_sketch::memory;
 
-/// Size of the reserve in bytes. A page of the reserve takes no memory until it is written.
+/// Size of the reserve in bytes. A page of the reserve takes no memory until it is written. An
+/// allocation that the rest of the reserve cannot serve fails.
 const RESERVE: usize = 2 << 20;
-/// Size in bytes of a unit of the reserve. Each block from the reserve has whole units.
+/// Size in bytes of a unit of the reserve. A block from the reserve consists of whole units.
 const UNIT: usize = 256;
 const UNITS: usize = RESERVE / UNIT;
 
@@ -54,9 +55,9 @@ impl WithReserve {
     }
 
     /// Allocates a block from the reserve, for a request that the system allocator could not serve.
-    /// Reports the shortage, so that the statement ends soon. Returns null if the code that makes
-    /// the request handles a failure itself (`may_fail`), if the alignment exceeds [`UNIT`], or if
-    /// no range of free units is long enough.
+    /// Reports the shortage of memory, so that the statement ends soon. Returns null if no range of
+    /// free units is long enough. Also returns null, without a report, if the code that makes the
+    /// request handles a failure itself (`may_fail`), or if the alignment exceeds [`UNIT`].
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {
@@ -82,7 +83,7 @@ impl WithReserve {
         }
     }
 
-    /// Returns a block of `size` bytes to the reserve.
+    /// Frees the block of `size` bytes at the address `memory`, which is in the reserve.
     #[cold]
     fn take_back(&self, memory: *mut u8, size: usize) {
         let start = (memory as usize - self.space.get() as usize) / UNIT;

@@ -18,9 +18,8 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// Describes the type with this OID. `length` is the number of bytes of a value, or -1 for a
-    /// type of variable length. Values of fixed length are passed by value. `alignment` is
-    /// `pg_type.typalign`.
+    /// Describes the type with this OID. `length` is the number of bytes of a value, which is
+    /// passed by value; -1 means a type of variable length. `alignment` is `pg_type.typalign`.
     pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
         ElementType {
             oid,

@@ -160,8 +160,8 @@ impl<'a> VisibleRows<'a> {
         }
     }
 
-    /// Returns a check for the pages of the index. The check detects pages from which rows that the
-    /// snapshot sees may have been removed (`old_snapshot_threshold`).
+    /// Returns a check for the pages of the index. The check raises an error if a page may have
+    /// lost entries of rows that the snapshot sees (`old_snapshot_threshold`).
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         self.snapshot.old_snapshot_check()
     }

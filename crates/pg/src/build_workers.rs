@@ -49,8 +49,8 @@ impl<'a> BuildWorkers<'a> {
             return None;
         }
         let is_concurrent = scan.info().ii_Concurrent;
-        // A concurrent build reads the rows of a snapshot, and other builds read all rows. Builds
-        // without workers do the same.
+        // A concurrent build reads the rows that a snapshot sees, and other builds read all rows,
+        // in the same way as builds without workers.
         let snapshot = is_concurrent.then(RegisteredSnapshot::from_transaction);
         let oids = [table, index].map(|relation| u64::from(relation.oid().to_u32()));
         let workers = Workers::launch(&Job {

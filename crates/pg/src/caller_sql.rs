@@ -19,12 +19,12 @@ use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name of the relation from which queries read the addresses of selected rows. It has one column,
-/// which is called `ctid_of_row`.
+/// Name of the relation that this module supplies to a query: the addresses of the table rows that
+/// the query is to process. Its only column is called `ctid_of_row`.
 pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 
-/// Kind of clause of a SELECT, such as an ORDER BY list, with the rules to check that a user's text
-/// is one clause of this kind and nothing else.
+/// Kind of clause of a SELECT, such as an ORDER BY list. Has the rules by which [`Clause::check`]
+/// accepts a user's text only if it is one clause of this kind.
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
@@ -341,8 +341,8 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
 }
 
 /// Runs a query whose first column is a row address, and calls `each` with the address in each row
-/// that the query returns. `rows` has the rows of the relation [`ROW_ADDRESSES`], for queries that
-/// read it.
+/// that the query returns. `rows` returns the addresses in the relation [`ROW_ADDRESSES`]; it is
+/// `None` if the query does not read this relation.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NextAddress>, mut each: impl FnMut(Tid)) {
     select_rows(query, rows, |row| {
         if let Some(Some(address)) = row.first() {
@@ -352,7 +352,8 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NextAddress>, mut each
 }
 
 /// Runs a query, and calls `each` with the values of each row that the query returns, `None` for
-/// NULL. `rows` has the rows of the relation [`ROW_ADDRESSES`], for queries that read it.
+/// NULL. `rows` returns the addresses in the relation [`ROW_ADDRESSES`]; it is `None` if the query
+/// does not read this relation.
 fn select_rows(query: &[u8], rows: Option<NextAddress>, each: impl FnMut(&[Option<Value>])) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {

@@ -131,8 +131,9 @@ pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
 
-/// Returns whether a type, or the base type of a domain, is a type for texts. These are the types
-/// whose values are stored like `text`, and `char(n)`, whose cast to text removes trailing blanks.
+/// Returns whether a type, or the base type of a domain, is a type for texts: either a type whose
+/// values are stored like `text`, or `char(n)`. The cast of a `char(n)` to `text` removes trailing
+/// blanks.
 pub fn is_text_or_char(oid: Oid) -> bool {
     let base = base_type(oid);
     base == pg_sys::BPCHAROID || is_text(base)
@@ -152,8 +153,9 @@ pub fn qualified_type(oid: Oid, modifier: i32) -> Vec<u8> {
     bytes(server::format_type_extended(oid, modifier, flags as u16))
 }
 
-/// Makes the object name `first_second_label`, or `first_label` if `second` is `None`. Shortens
-/// `first` and `second` so that the name fits, as the server does for names of indexes.
+/// Makes the object name `first_second_label`, or `first_label` if `second` is `None`. If the name
+/// would exceed the server's maximum length, shortens `first` and `second`, as the server does for
+/// names of indexes.
 pub fn derived_name(first: &CStr, second: Option<&CStr>, label: &CStr) -> CString {
     server::makeObjectName(first, second, label).unwrap_or_default()
 }
@@ -288,13 +290,13 @@ pub fn function_signature(function: Oid) -> (Vec<Oid>, Oid) {
     }
 }
 
-/// Kind of object to look up by name, with the types that distinguish operators or functions of the
-/// same name.
+/// Kind of object to look up by name. A schema can have several operators or functions with one
+/// name, so these kinds have the types of the operands or arguments too.
 #[derive(Clone, Copy)]
 pub enum Named<'a> {
-    /// A type, of which a schema has only one with a given name.
+    /// A type. Its name is unique in its schema.
     Type,
-    /// A table, an index, or any other relation, of which a schema has only one with a given name.
+    /// A table, an index, or any other relation. Its name is unique in its schema.
     Relation,
     /// An operator with these types of its left and right operand.
     Operator(Oid, Oid),
@@ -415,9 +417,9 @@ pub fn parameter_names(function: Oid) -> Vec<CString> {
     }
 }
 
-/// Collects parameter names of all functions in `schema` that are called `function` and have a
-/// first parameter of type `text`. Leaves out the names of these first parameters. Each name occurs
-/// once. Names of functions with fewer parameters come first.
+/// Collects the names of the parameters, except the first, of all functions in `schema` that are
+/// called `function` and have a first parameter of type `text`. Each name occurs once. Names of
+/// functions with fewer parameters come first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(

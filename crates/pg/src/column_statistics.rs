@@ -40,8 +40,8 @@ impl<'a> Condition<'a> {
     /// Estimates the selectivity of the condition, from 0 to 1. Looks up the statistics of
     /// `operands`, the two operands of the condition, and returns what `estimate` computes from
     /// them. Returns `None` if the server passes no planner state. Also returns `None` for a
-    /// condition on one relation, unless it compares a column of the relation with an expression
-    /// that has none of its columns.
+    /// condition on one relation, unless one operand is a column of this relation and the other
+    /// operand has no column of this relation.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],

@@ -13,8 +13,8 @@ unsafe extern "C-unwind" {
 }
 
 /// Returns the server's function that compares two datums as unsigned integers, for a sort. The
-/// server recognises the function's address and uses a specialised sort, so the function is
-/// declared without pgrx's wrapper of C functions.
+/// server recognises this function by its address, and then uses a specialised sort. pgrx's wrapper
+/// of the function would have another address, so it is not used here.
 pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     pg_sys::Datum,
     pg_sys::Datum,
@@ -23,8 +23,9 @@ pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     ssup_datum_unsigned_cmp
 }
 
-/// Sets up the server's sort of values that have `W` words of 64 bits and are passed by reference.
-/// Values are compared word by word, as unsigned integers. The first word is the abbreviated key.
+/// Sets up `support`, the server's description of a sort, for values that have `W` words of 64 bits
+/// and are passed by reference. Values are compared word by word, as unsigned integers. The first
+/// word is the abbreviated key.
 ///
 /// # Safety
 /// The values to sort have `W` words and are aligned to eight bytes.

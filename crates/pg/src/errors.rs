@@ -83,8 +83,8 @@ impl UserError {
         UserError::new(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, message)
     }
 
-    /// Raises the error, which ends the current statement. The caller runs inside a guard
-    /// (`crate::fmgr`).
+    /// Raises the error, which ends the current statement. The caller must run inside a guard
+    /// (`crate::fmgr`), which passes the error on to the server.
     #[track_caller]
     pub fn raise(self) -> ! {
         self.report(PgLogLevel::ERROR);

@@ -15,7 +15,7 @@ pub struct GeneratedColumns {
     executor: *mut pg_sys::ExprContext,
     /// Slot that holds the row whose generated columns are computed.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Memory context that holds all objects that the other fields point to.
+    /// Memory context of all objects to which the other fields point.
     _context: OwnContext,
 }
 

@@ -67,7 +67,8 @@ impl TextStorage {
         }
     }
 
-    /// Number that increases with each assignment to the setting.
+    /// Number that increases with each assignment to the setting, so that callers can detect a new
+    /// value.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }

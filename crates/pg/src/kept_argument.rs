@@ -35,8 +35,8 @@ enum Source {
 /// Memory for the one value that a function keeps; `None` before the first call.
 type Slot<T> = Rc<RefCell<Option<Kept<T>>>>;
 
-/// Memory for a kept value, with the type of the value. The type detects memory that was made for
-/// another type.
+/// Memory for a kept value, with the type of the value. The type detects an attempt to read the
+/// value as another type.
 #[repr(C)]
 struct TypedSlot<T> {
     type_id: TypeId,
@@ -44,9 +44,9 @@ struct TypedSlot<T> {
 }
 
 impl Call {
-    /// Makes a value from the function's argument `n`, counted from 0, a `bytea`, and keeps the
-    /// value. Later calls of the function in the query return the kept value if their argument is
-    /// equal. So the argument is read and prepared only once.
+    /// Calls `make` with the bytes of the function's argument `n`, counted from 0, a `bytea`, and
+    /// keeps the value that `make` returns. Later calls of the function in the query return the
+    /// kept value if their argument is equal. So the argument is read and prepared only once.
     ///
     /// A function can keep a value for one argument only, and must not return a set or be a trigger
     /// function.

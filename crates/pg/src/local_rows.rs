@@ -35,7 +35,7 @@ pub enum Reader {
 
 /// Raises error 0A000 if another engine stores the rows of a table. The error's hint shows how to
 /// run `reader` where the rows are. Accepts partitioned tables and views, because callers may
-/// handle the tables below them.
+/// handle their partitions, or the tables that a view reads.
 pub fn require_local_rows(table: pg_sys::Oid, reader: Reader) {
     let Some(engine) = engine(table) else {
         return;

@@ -94,9 +94,9 @@ impl<'a> NewRow<'a> {
         *self = self.with(&[column], &[value]);
     }
 
-    /// Returns a copy of the row with other values in some columns; `None` means NULL. `columns`
-    /// are numbers counted from 1, one for each of `values`. Raises an internal error if a value's
-    /// base type differs from its column's.
+    /// Returns a copy of the row in which some columns have new values. `columns` are the numbers
+    /// of these columns, counted from 1. `values` has the new value of each of them; `None` means
+    /// NULL. Raises an internal error if a value's base type differs from its column's.
     pub fn with(&self, columns: &[i16], values: &[Option<Value>]) -> NewRow<'a> {
         assert_eq!(columns.len(), values.len());
         let mut numbers: Vec<i32> = columns.iter().map(|&column| i32::from(column)).collect();

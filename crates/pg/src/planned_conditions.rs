@@ -57,7 +57,8 @@ unsafe extern "C-unwind" fn relation_info(
 #[derive(Clone, Copy)]
 pub struct ConditionContext {
     /// True if NULL and false have the same effect at this position, as at the top of WHERE. A
-    /// replacement of the comparison may then return one for the other. False below NOT.
+    /// replacement of the comparison may then return false where the comparison returns NULL, and
+    /// vice versa. False below NOT.
     pub truth_only: bool,
     /// True if the comparison is in a condition of the query, false if it is in the predicate of an
     /// index.
@@ -78,7 +79,8 @@ impl<'a> PlannedRelation<'a> {
     /// Calls `replace` for each comparison in the conditions of the query and in the row security
     /// of its tables, and replaces the comparison by the returned expression. `None` keeps it. If
     /// this relation is a child, as in a UNION ALL, the conditions are those assigned to its
-    /// parent. The predicates of the relation's indexes are treated alike.
+    /// parent. Comparisons in the predicates of the relation's indexes are replaced in the same
+    /// way.
     ///
     /// Comparisons are operator expressions, and operators with `ANY` of an array. They are found
     /// at the top level and below AND, OR and NOT.
@@ -159,7 +161,7 @@ unsafe fn visit<'a>(
                 visit((*entry).securityQuals.cast(), condition, replace);
             }
             // The planner uses a partial index if the query's condition implies the predicate. It
-            // detects this only if both have the same form.
+            // detects this only if the condition and the predicate have the same form.
             NodeTag::T_IndexOptInfo => {
                 let index: *mut pg_sys::IndexOptInfo = node.cast();
                 visit((*index).indpred.cast(), condition, replace);

@@ -65,9 +65,10 @@ impl<'a> Planner<'a> {
         unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
     }
 
-    /// Returns whether a condition on a column has its final form when the planner simplifies it.
-    /// `entry` is the number of the column's table in the range table, counted from 1. `levels_up`
-    /// counts the query levels from the condition up to that table's query.
+    /// Returns whether this extension may rewrite a condition on a column when the planner
+    /// simplifies the condition. `entry` is the number of the column's table in the range table,
+    /// counted from 1. `levels_up` counts the query levels from the condition up to that table's
+    /// query.
     ///
     /// Returns false if the planner may later replace the column by an expression without
     /// simplifying the condition again, as in an arm of a UNION ALL. When the planner moves a
@@ -165,8 +166,8 @@ impl<'a> Planner<'a> {
         self.func_expr(function, arguments, CoercionForm::COERCE_EXPLICIT_CALL)
     }
 
-    /// Makes an implicit cast of the argument by a function that is built into the server. Raises
-    /// an internal error unless the function takes the argument's type.
+    /// Makes an implicit cast of `argument` by the function with the OID `function`, which is built
+    /// into the server. Raises an internal error unless the function takes the argument's type.
     pub fn cast(self, function: u32, argument: Expr<'a>) -> Expr<'a> {
         let function = Oid::from_u32(function);
         self.func_expr(function, &[argument], CoercionForm::COERCE_IMPLICIT_CAST)

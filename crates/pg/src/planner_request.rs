@@ -14,8 +14,8 @@ pub const UNHANDLED: Datum = Datum::null();
 /// Request of the planner to a support function. The function that it supports is called the
 /// supported function below.
 pub enum SupportRequest<'a> {
-    /// Replace a call of the supported function with these arguments by another expression. The
-    /// answer is [`replaced_by`].
+    /// Replace a call of the supported function by another expression. Has the planner's state and
+    /// the arguments of the call. The answer is [`replaced_by`].
     Simplify(Planner<'a>, List<'a>),
     /// Estimate for which share of the rows the supported function returns true.
     Selectivity(Selectivity<'a>),
@@ -57,8 +57,8 @@ pub(super) enum Rows {
 
 /// Request for the share of rows for which the supported function returns true.
 pub struct Selectivity<'a> {
-    /// The condition, which is a call of the supported function, with the rows for which it is
-    /// evaluated.
+    /// The condition, which is a call of the supported function. It includes the rows for which the
+    /// planner evaluates the condition.
     pub condition: Condition<'a>,
     request: &'a mut pg_sys::SupportRequestSelectivity,
 }

@@ -449,21 +449,22 @@ pub struct OpenRelation {
 }
 
 impl OpenRelation {
-    /// Opens a table and locks it in this mode (`AccessShareLock` etc.). Raises error 0A000 if
-    /// another engine stores its rows.
+    /// Opens a table and locks it in the mode `lock` (`AccessShareLock` etc.). Raises error 0A000
+    /// if another engine, such as Citus, stores the table's rows.
     pub fn table(oid: pg_sys::Oid, lock: u32) -> Self {
         let table = Self::new(server::table_open(oid, lock as pg_sys::LOCKMODE));
         require_local_rows(oid, Reader::WholeTable);
         table
     }
 
-    /// Opens an index and locks it in this mode. `NoLock` means that the caller has locked it.
+    /// Opens an index and locks it in the mode `lock`. `NoLock` means that the caller has locked
+    /// the index.
     pub fn index(oid: pg_sys::Oid, lock: u32) -> Self {
         Self::new(server::index_open(oid, lock as pg_sys::LOCKMODE))
     }
 
-    /// Opens a relation of any kind and locks it in this mode. `NoLock` means that the caller has
-    /// locked it.
+    /// Opens a relation of any kind and locks it in the mode `lock`. `NoLock` means that the caller
+    /// has locked the relation.
     pub fn any(oid: pg_sys::Oid, lock: u32) -> Self {
         Self::new(server::relation_open(oid, lock as pg_sys::LOCKMODE))
     }
@@ -480,8 +481,8 @@ impl OpenRelation {
         self.transaction == compat::local_transaction()
     }
 
-    /// Handle of the open relation. Raises an internal error in another transaction than the one
-    /// that opened it.
+    /// Handle of the open relation. Raises an internal error if another transaction has opened the
+    /// relation.
     pub fn rel(&self) -> Rel<'_> {
         assert!(self.is_open(), "a relation of an earlier transaction");
         // SAFETY: opened by us in this transaction. The rollback of a subtransaction unwinds the

@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 
 use super::rel::Rel;
 
-/// Cached value and its type, which detects a read of another type.
+/// Cached value and its type. The type detects an attempt to read the value as another type.
 #[repr(C)]
 struct Typed<T> {
     type_id: TypeId,

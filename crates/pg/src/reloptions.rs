@@ -124,8 +124,9 @@ impl<const I: usize, const R: usize> Options<I, R> {
         }
     }
 
-    /// Parses the options of a statement. If `validate` is true, raises an error for an option that
-    /// is unknown or out of range.
+    /// Parses `texts`, the options that a statement gives. `kind` is the number that
+    /// [`Options::register`] has returned. If `validate` is true, raises an error for an option
+    /// that is unknown or out of range.
     pub fn parse(
         &self,
         kind: OptionKind,

@@ -30,8 +30,9 @@ pub enum Mode {
     /// in a unique index, unless the code that changes them takes [`Mode::Update`] first.
     KeyShare,
     /// FOR NO KEY UPDATE. Other sessions cannot change the row or take the same lock. Used before
-    /// ON CONFLICT DO UPDATE, which takes this lock next. With [`Mode::KeyShare`], two sessions
-    /// could both hold the row, and a DO UPDATE of a key column in both would deadlock.
+    /// ON CONFLICT DO UPDATE, which takes the same lock next. With [`Mode::KeyShare`] instead, two
+    /// sessions could both lock the row, and then deadlock when both change a key column by DO
+    /// UPDATE.
     NoKeyUpdate,
     /// FOR UPDATE. Waits for all other sessions that hold any lock on the row, [`Mode::KeyShare`]
     /// included.
@@ -43,7 +44,8 @@ pub enum Mode {
 pub enum Locked {
     /// The row is locked.
     Yes,
-    /// A transaction has replaced or deleted this version, so its newest version is not locked.
+    /// A transaction has replaced or deleted this row version. The row's newest version is not
+    /// locked.
     Changed,
     /// The row is not locked, because another session holds a conflicting lock and the caller does
     /// not wait.
@@ -71,7 +73,8 @@ impl SeenRow {
     }
 }
 
-/// Locks the row version at the address `tid` in `table`, as [`SeenRow::lock`] does.
+/// Locks the row version at the address `tid` in `table`. `mode`, `wait` and the result are as for
+/// [`SeenRow::lock`].
 fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: bool) -> Locked {
     let (mode, flags) = match mode {
         // With this flag, the lock also covers the new version that a running UPDATE has written.

@@ -44,7 +44,7 @@ struct Head {
     /// Cache that keeps the state after the scan. `None` if the state is dropped with the scan: its
     /// context is then a child of the scan descriptor's context.
     cache: Option<Rc<StateCache>>,
-    /// Type of the state, which detects a read of another type.
+    /// Type of the state. It detects an attempt to read the state as another type.
     type_id: TypeId,
 }
 
@@ -128,8 +128,9 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     make(index, context, Some(cache))
 }
 
-/// Makes a scan state in a memory context. Deleting the context drops the state. `cache` keeps the
-/// state after the scan; `None` drops it then.
+/// Makes a scan state in a memory context. Deleting the context drops the state. After the scan,
+/// `cache` keeps the state for the next scan; if `cache` is `None`, the state is dropped with its
+/// context.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
@@ -304,8 +305,8 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan for `amendscan`. Calls `tell` with the state, so that the caller can read it,
-    /// and then keeps the state for the next scan or drops it.
+    /// Ends the scan for `amendscan`. Calls `tell` with the state, so that the caller can read the
+    /// scan's results in it. Then keeps the state for the next scan, or drops it.
     pub fn end(self, tell: impl FnOnce(&mut S)) {
         let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
             return;

@@ -16,8 +16,8 @@ pub struct AsOwner {
 }
 
 impl AsOwner {
-    /// Takes the rights of the owner of a table or index. The owner of an index is the owner of its
-    /// table.
+    /// Takes the rights of the owner of a table or index until the returned value is dropped. The
+    /// owner of an index is the owner of its table.
     pub fn new(relation: Rel) -> Self {
         let user = AsUser::new(relation.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION);
         AsOwner {
@@ -34,7 +34,7 @@ pub struct RestrictedPath {
 }
 
 impl RestrictedPath {
-    /// Restricts `search_path`.
+    /// Restricts `search_path` to the server's own schemas until the returned value is dropped.
     pub fn set() -> Self {
         let settings = server::NewGUCNestLevel();
         compat::restrict_search_path();
@@ -58,7 +58,7 @@ pub struct AsConstraint {
 }
 
 impl AsConstraint {
-    /// Takes the rights of a table's owner.
+    /// Takes the rights of the table's owner until the returned value is dropped.
     pub fn new(relation: Rel) -> Self {
         let flags = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_NOFORCE_RLS;
         AsConstraint {
@@ -76,7 +76,8 @@ struct AsUser {
 }
 
 impl AsUser {
-    /// Sets the current user, and adds flags (`SECURITY_...`) to the security context.
+    /// Makes `user` the current user until the returned value is dropped. Meanwhile the security
+    /// context also has the flags `flags` (`SECURITY_...`).
     fn new(user: pg_sys::Oid, flags: u32) -> Self {
         let (mut before, mut context) = (pg_sys::InvalidOid, 0);
         // SAFETY: changes only this backend's state.

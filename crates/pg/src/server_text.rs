@@ -18,12 +18,14 @@ use super::fmgr::Call;
 use super::memory::check_interrupts;
 use super::{server, text, varlena};
 
-/// Distance between two entries of [`ServerText::marks`], in [`Units`].
+/// Distance between two entries of [`ServerText::marks`], as a number of units ([`Units`]). A
+/// longer distance saves memory, and makes the search for a position slower.
 const UNITS_PER_MARK: usize = 1 << 7;
 /// Number of marks set between two checks for interrupts.
 const MARKS_PER_CHECK: usize = 1 << 11;
 
-/// Text in UTF-8 and in the server's encoding, with a mapping between positions in the two forms.
+/// Text in UTF-8 and in the server's encoding. It converts positions in one form to positions in
+/// the other form.
 pub struct ServerText<'a> {
     /// The text in UTF-8.
     utf8: Cow<'a, str>,
@@ -62,7 +64,7 @@ struct Position {
 }
 
 impl Position {
-    /// Position after `count` ASCII characters.
+    /// Position after `count` ASCII characters that follow this position.
     fn after_ascii(self, count: usize) -> Self {
         Self {
             utf8_bytes: self.utf8_bytes + count,
@@ -176,8 +178,9 @@ impl<'a> ServerText<'a> {
         }
     }
 
-    /// Number of consecutive ASCII characters after a position, at most `limit`. Each is one unit,
-    /// and one byte in both forms of the text, because all encodings of the server contain ASCII.
+    /// Number of consecutive ASCII characters after a position, at most `limit`. Each of these
+    /// characters is one unit, and has one byte both in UTF-8 and in the server's encoding, because
+    /// all encodings of the server contain ASCII.
     fn ascii_units(&self, from: Position, limit: usize) -> usize {
         let rest = &self.utf8.as_bytes()[from.utf8_bytes..];
         let rest = &rest[..limit.min(rest.len())];
@@ -221,8 +224,9 @@ impl<'a> ServerText<'a> {
         self.part(code_points, |position| position.code_points)
     }
 
-    /// Part between two byte positions in the UTF-8 form. A position inside a character is moved to
-    /// the start of the character, so adjacent parts share no character.
+    /// Part of the text between two byte positions in the UTF-8 form. If a position is inside a
+    /// character of the server, the start of this character is used instead. So adjacent parts
+    /// share no character.
     pub fn part_between(&self, utf8_bytes: Range<usize>) -> ServerPart {
         let at = |at| self.around(at, |position| position.utf8_bytes).0;
         ServerPart::new(at(utf8_bytes.start), at(utf8_bytes.end))

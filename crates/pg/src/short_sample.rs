@@ -24,7 +24,8 @@ pub trait ShortSample {
     const SIZE: usize;
     /// Statistic kind for the most common shortened values, with their frequencies.
     const COMMON_KIND: u32;
-    /// Statistic kind for a sample of the other shortened values, evenly spaced in their order.
+    /// Statistic kind for a sample of the shortened values that are not among the most common ones.
+    /// The values of the sample are evenly spaced in their sort order.
     const SAMPLE_KIND: u32;
 
     /// Makes a shortened value of the same type. `beginning` has the first [`Self::SIZE`] bytes of
@@ -47,7 +48,8 @@ struct Standard {
 struct Fetching {
     /// The server's function that fetches a sampled value.
     fetch: pg_sys::AnalyzeAttrFetchFunc,
-    /// Memory left for shortened values, in bytes.
+    /// Memory left for shortened values, in bytes. When it is used up, wide values are not
+    /// shortened.
     budget: usize,
     /// Stored size of all sampled values so far, in bytes.
     stored_bytes: f64,
@@ -61,9 +63,9 @@ thread_local! {
     static FETCHING: Cell<Option<Fetching>> = const { Cell::new(None) };
 }
 
-/// Body of the `typanalyze` function of type `S`. Its argument is the server's description of the
-/// column. Returns false if the column is not to be analyzed. Raises an internal error unless the
-/// type is of variable length.
+/// Body of the `typanalyze` function of the SQL type that `S` represents. The function's argument
+/// is the server's description of the column to analyze. Returns false if the column is not to be
+/// analyzed. Raises an internal error unless the type is of variable length.
 pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     let stats = call.internal::<VacAttrStats>(0);
     // SAFETY: the server passes the statistics of a column, with its type.
@@ -129,7 +131,8 @@ unsafe extern "C-unwind" fn compute<S: ShortSample>(
     }
 }
 
-/// Fetches the value in a sampled row. Shortens a value that the server's analysis would ignore.
+/// Fetches the column's value in the sampled row with the number `row`, and sets `is_null`.
+/// Shortens a value that is so wide that the server's analysis would ignore it.
 #[pg_guard]
 unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     stats: pg_sys::VacAttrStatsP,
@@ -159,7 +162,8 @@ unsafe extern "C-unwind" fn fetch_short<S: ShortSample>(
     state.count += 1.0;
     let size = pg_sys::VARHDRSZ + S::SIZE;
     let mut result = value;
-    // When the budget is used up, the value stays wide, so the server's analysis ignores it.
+    // When the memory for shortened values is used up, the value stays wide, so the server's
+    // analysis ignores it.
     if raw > WIDE
         && state.budget >= size
         // SAFETY: a value of variable length.

@@ -98,7 +98,8 @@ impl<'a> Slot<'a> {
             let snapshot = pg_sys::GetTransactionSnapshot();
             pg_sys::table_tuple_satisfies_snapshot(table.raw(), self.raw, snapshot)
         };
-        // The snapshot does not see rows that the current statement has written either.
+        // A row that the current statement has written is invisible to the snapshot too. `is_own`
+        // excludes such a row.
         !is_seen && !self.is_own()
     }
 }

@@ -38,7 +38,8 @@ impl RegisteredSnapshot {
         self.raw
     }
 
-    /// Returns the page check for a reader that must find all rows that this snapshot sees.
+    /// Returns the check that a reader with this snapshot makes of each page. It raises an error if
+    /// the page may have lost rows that the snapshot sees.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
         OldSnapshotCheck::new(unsafe { &*self.raw })

@@ -35,21 +35,22 @@ pub enum Sees {
     Latest,
 }
 
-/// Runs a SELECT that returns one row with one column. Returns its value; `None` for NULL. The
-/// SELECT sees what the outer statement sees.
+/// Runs a SELECT that returns one row with one column. `parameters` are `$1`, `$2` and so on.
+/// Returns the value in the row; `None` for NULL. The SELECT sees what the outer statement sees.
 pub fn value(statement: &CStr, parameters: &[Value]) -> Option<OwnedValue> {
     first(statement, parameters, Sees::SameAsOuter).flatten()
 }
 
-/// Runs a SELECT, and returns the first value of its first row: `None` if there is no row, and
-/// `Some(None)` for NULL.
+/// Runs a SELECT with `parameters` as `$1`, `$2` and so on. Returns the first value of the first
+/// row: `None` if there is no row, and `Some(None)` for NULL.
 pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Option<OwnedValue>> {
     let [value] = row(statement, parameters, sees)?;
     Some(value)
 }
 
-/// Runs a SELECT, and returns the first `COLUMNS` values of its first row, each `None` for NULL.
-/// Returns `None` if there is no row. Raises an internal error if the row has fewer columns.
+/// Runs a SELECT with `parameters` as `$1`, `$2` and so on. Returns the first `COLUMNS` values of
+/// the first row, each `None` for NULL. Returns `None` if there is no row. Raises an internal error
+/// if the row has fewer columns.
 pub fn row<const COLUMNS: usize>(
     statement: &CStr,
     parameters: &[Value],
@@ -75,16 +76,17 @@ pub fn row<const COLUMNS: usize>(
     })
 }
 
-/// Runs an INSERT statement.
+/// Runs an INSERT statement with `parameters` as `$1`, `$2` and so on.
 pub fn insert(statement: &CStr, parameters: &[Value]) {
     connected(statement, |connection| {
         connection.execute(statement, parameters, pg_sys::SPI_OK_INSERT, false);
     });
 }
 
-/// Runs a SELECT whose first column is a `tid`, and calls a function with each row address that the
-/// SELECT returns; skips NULLs. The SELECT uses the latest snapshot, so it sees all committed rows,
-/// even if the transaction's snapshot does not.
+/// Runs a SELECT whose first column is a `tid`, with `parameters` as `$1`, `$2` and so on. Calls
+/// `each` with each row address that the SELECT returns; skips NULLs. `each` can run other
+/// statements through the connection. The SELECT uses the latest snapshot, so it sees all committed
+/// rows, even if the transaction's snapshot does not.
 pub fn for_each_address(
     statement: &CStr,
     parameters: &[Value],
@@ -97,8 +99,9 @@ pub fn for_each_address(
     });
 }
 
-/// Runs a SELECT, and calls a function with the values of each row, `None` for NULL. The SELECT
-/// uses the latest snapshot, as in [`for_each_address`].
+/// Runs a SELECT with `parameters` as `$1`, `$2` and so on. Calls `each` with the values of each
+/// row, `None` for NULL. `each` can run other statements through the connection. The SELECT uses
+/// the latest snapshot, as in [`for_each_address`].
 pub fn for_each_row(
     statement: &CStr,
     parameters: &[Value],
@@ -129,7 +132,8 @@ pub fn for_each_row(
 }
 
 impl Connection {
-    /// Returns the plan of a statement. Makes the plan if this backend does not have it yet.
+    /// Returns the plan of a statement whose parameters have the types of `parameters`. Makes the
+    /// plan if this backend does not have it yet.
     fn plan(&self, statement: &CStr, parameters: &[Value]) -> pg_sys::SPIPlanPtr {
         let mut types: Vec<pg_sys::Oid> = parameters.iter().map(|value| value.type_oid()).collect();
         let known = (statement.to_owned(), types.clone());
@@ -149,8 +153,9 @@ impl Connection {
         })
     }
 
-    /// Runs a statement. `expected` is the result code of its kind (`SPI_OK_...`). If `only_reads`
-    /// is true, the statement sees what the outer statement sees. Otherwise it uses a new snapshot.
+    /// Runs a statement with `parameters` as `$1`, `$2` and so on. `expected` is the result code
+    /// for this kind of statement (`SPI_OK_...`). If `only_reads` is true, the statement sees what
+    /// the outer statement sees. Otherwise the statement uses a new snapshot.
     fn execute(&self, statement: &CStr, parameters: &[Value], expected: u32, only_reads: bool) {
         let plan = self.plan(statement, parameters);
         let mut values = datums(parameters);

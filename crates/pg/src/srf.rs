@@ -82,7 +82,8 @@ impl Call {
         self.allowed_modes() & SFRM_Materialize_Preferred != 0
     }
 
-    /// Ways in which the query accepts a set, as flags (`SFRM_...`); 0 if it does not accept a set.
+    /// Ways in which the query accepts a set of rows, as flags (`SFRM_...`): row by row, or all
+    /// rows in one call. 0 if the query does not accept a set.
     fn allowed_modes(&self) -> u32 {
         // SAFETY: the server passes a live call record, with null or a node.
         unsafe {
@@ -163,7 +164,8 @@ impl Call {
     }
 }
 
-/// Set that lives between two calls, and its type, which detects a read of another type.
+/// Set that lives between two calls, and its type. The type detects an attempt to read the set as
+/// another type.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,

@@ -141,8 +141,8 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
             // More unknown characters may follow, so the next piece is short.
             most = *PIECES.start();
             if halves.contains(&c) {
-                // This code point may be valid after the first half of another character, so it is
-                // not recorded as unknown.
+                // Elsewhere in the text this code point may be the second half of a valid
+                // character, so it is not recorded as unknown.
                 out.grow_push(REPLACEMENT);
                 rest = &rest[c.len_utf8()..];
             } else {
@@ -177,9 +177,10 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// Returns the byte offset in `text` at which its next piece ends, at most `most`. The end is not
-/// between the two code points of one EUC_JIS_2004 character, unless the piece has no other code
-/// points than `halves`, the possible second code points.
+/// Returns the length in bytes of the first piece of `text` to convert, at most `most`. `halves`
+/// are the code points that can be the second of the two code points of one EUC_JIS_2004 character;
+/// other encodings have none. A piece does not end between these two code points, unless it
+/// consists of `halves` only.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);

@@ -19,8 +19,8 @@ pub struct TriggerCall<'a> {
     _call: PhantomData<&'a Call>,
 }
 
-/// State that a trigger keeps during a statement, and its type, which detects a read of another
-/// type.
+/// State that a trigger keeps during a statement, and its type. The type detects an attempt to read
+/// the state as another type.
 #[repr(C)]
 struct Kept<T> {
     type_id: TypeId,

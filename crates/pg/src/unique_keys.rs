@@ -36,7 +36,7 @@ pub struct UniqueKeys {
     executor: *mut pg_sys::EState,
     /// Slot that holds the new row during a comparison.
     new_row: *mut pg_sys::TupleTableSlot,
-    /// Memory context that holds everything that the other fields point to.
+    /// Memory context of all objects to which the other fields point.
     _context: OwnContext,
 }
 

@@ -41,7 +41,8 @@ impl ValueType {
         }
     }
 
-    /// Makes a type whose values are passed by reference. A negative length means variable length.
+    /// Makes the type with this OID, whose values are passed by reference and have `length` bytes.
+    /// A negative `length` means variable length.
     pub fn by_reference(oid: Oid, length: i16) -> Self {
         ValueType {
             oid,
@@ -117,7 +118,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Wraps a value of this type.
+    /// Wraps a value of the type `of`.
     ///
     /// # Safety
     /// The datum is a value of that type, in memory that lives for `'a`.
@@ -148,7 +149,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Makes a value of a type that is passed by value and has this length in bytes.
+    /// Makes a value of the type with this OID. Values of the type are passed by value and have
+    /// `length` bytes.
     #[inline]
     fn small(datum: Datum, oid: Oid, length: i16) -> Self {
         Value {
@@ -378,8 +380,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value with another type that has the same base type. Raises an internal error for a
-    /// type with another base type.
+    /// The same value with the type `oid`, which has the same base type as the value's own type.
+    /// Raises an internal error for a type with another base type.
     pub fn relabelled(self, oid: Oid) -> Self {
         assert!(oid == self.of.oid || catalog::base_type(oid) == catalog::base_type(self.of.oid));
         Value {

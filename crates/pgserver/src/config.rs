@@ -152,8 +152,8 @@ impl PgConfig {
     }
 }
 
-/// Returns the file name extension of loadable modules (PostgreSQL's `DLSUFFIX`). `system` is
-/// Rust's name of the operating system.
+/// Returns the file name extension of loadable modules (`DLSUFFIX`) for the major version `major`
+/// of PostgreSQL. `system` is Rust's name of the operating system.
 fn library_suffix(system: &str, major: u32) -> &'static str {
     match (system, major) {
         ("macos", 16..) => "dylib",

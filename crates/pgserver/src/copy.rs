@@ -213,9 +213,10 @@ pub fn own_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links the folders `NAME.libs` next to the installation into the copy, if there are any. A
-/// PostgreSQL from a Python wheel has its libraries there, and finds them relative to the file that
-/// loads them.
+/// Links the folders `NAME.libs` next to the installation, if there are any, into the copy, whose
+/// root folder is `root`. `bindir` is the folder of the installation's programs. A PostgreSQL from
+/// a Python wheel has its libraries in such folders, and finds them relative to the file that loads
+/// them.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
         for name in entries(dir)? {
@@ -317,9 +318,9 @@ fn refresh_file(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies the file `source` to `target` with these permissions, by creating a new file and renaming
-/// it. So a link at `target` is replaced instead of followed, and a running server keeps the
-/// library that it has mapped.
+/// Copies the file `source` to `target` with the permissions `mode`, by creating a new file and
+/// renaming it. So a link at `target` is replaced instead of followed, and a running server keeps
+/// the library that it has mapped.
 fn replace_file(source: &Path, target: &Path, mode: u32) -> Result<()> {
     let context = || format!("cannot copy {} to {}", source.display(), target.display());
     let dir = target.parent().context("a target without a folder")?;

@@ -4,7 +4,8 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::time::{Duration, Instant};
 
-/// Maximum time until a killed process has ended. It is long because the machine may be very busy.
+/// Maximum time until a killed process has ended; after that, an error is returned. The time is
+/// long, because the machine may be very busy.
 const KILL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Kills a postmaster and all its child processes by SIGKILL, like a power failure, and waits until

@@ -19,8 +19,8 @@ pub(crate) const HOME_PREFIX: &str = "server-";
 pub(crate) const DATA: &str = "data";
 /// Name of the file with the settings of this crate, in the same folder as postgresql.conf.
 const SETTINGS_FILE: &str = "settings.conf";
-/// Maximum time until a server accepts connections. After a crash it may have much WAL to replay
-/// first.
+/// Maximum time until a server accepts connections; after that, the start fails. The time is long,
+/// because a server may have much WAL to replay after a crash.
 const START_LIMIT: Duration = Duration::from_secs(180);
 
 /// Number of lines of the server's log that an error message or a failed test shows.
@@ -117,8 +117,8 @@ impl Server {
         server.started()
     }
 
-    /// Does the same as [`Server::create`], but dropping the value deletes the data, except during
-    /// a panic.
+    /// Does the same as [`Server::create`], but dropping the value also deletes the server's data,
+    /// except during a panic.
     ///
     /// # Errors
     /// See [`Server::create`].
@@ -266,8 +266,9 @@ impl Server {
         Ok(process)
     }
 
-    /// Returns whether the server accepts connections. The postmaster writes its state on the
-    /// eighth line of its pid file, which `pg_ctl` reads as well.
+    /// Returns whether the server, whose postmaster is `process`, accepts connections. The
+    /// postmaster writes its state on the eighth line of its pid file, which `pg_ctl` reads as
+    /// well.
     fn is_ready(&self, process: &Process) -> bool {
         let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else {
             return false;
@@ -278,7 +279,8 @@ impl Server {
             && matches!(lines.get(7), Some(&("ready" | "standby")))
     }
 
-    /// Sets an environment variable of the server. It takes effect at the next start.
+    /// Sets the environment variable `name` of the server to `value`. The change takes effect at
+    /// the next start.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
@@ -444,7 +446,8 @@ fn run_quietly(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// Returns a line of postgresql.conf, with quotes and backslashes in the value doubled.
+/// Returns the line of postgresql.conf that sets `name` to `value`. Quotes and backslashes in the
+/// value are doubled.
 fn setting_line(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('\'', "''");
     format!("{name} = '{value}'\n")

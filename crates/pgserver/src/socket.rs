@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a socket path, in bytes, that every operating system accepts (`sun_path` has
-/// 104 to 108 bytes).
+/// 104 to 108 bytes). If a path would be longer, the socket is in a temporary folder with a short
+/// path.
 const LONGEST_SOCKET: usize = 103;
 
 /// Folder of a server's unix socket. Only the server's user can enter it, because the server

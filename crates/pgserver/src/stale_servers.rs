@@ -54,8 +54,9 @@ impl Lock {
     }
 }
 
-/// Stops the servers in `dir` whose names begin with `prefix`, and returns how many it stopped. The
-/// caller must hold the lock that covers these names.
+/// Stops the servers in `dir` whose names begin with `prefix`, and returns the number of stopped
+/// servers. The caller must hold the [`Lock`] for the purpose with which these names begin, so that
+/// no server of another running command is stopped.
 ///
 /// # Errors
 /// When `dir` cannot be read, or a server does not stop within 30 seconds.

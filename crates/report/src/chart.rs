@@ -6,17 +6,19 @@ use crate::numbers::{
     count, counted, distance, distance_cells, distance_with_unit, estimate, within as within_radius,
 };
 
-// Sizes and positions in units of the SVG drawing.
+// Size of the drawing and edges of its plot area, in units of the SVG drawing.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 46.0;
 const TOP: f64 = 12.0;
 const PLOT_RIGHT: f64 = WIDTH - 8.0;
 const PLOT_BASE: f64 = HEIGHT - 44.0;
-/// Maximum number of distances that are written below the bars.
+/// Maximum number of distances that are written below the bars. If there are more bars, only every
+/// second bar has its distance below it, or every third, and so on.
 const MAX_LABELS: usize = 17;
 
-/// Appends the chart of the histogram and the table of its numbers to the page.
+/// Appends the chart of the report's histogram, and a table of the histogram's numbers, to the page
+/// `html`.
 pub fn push(html: &mut String, report: &Report) {
     html.push_str("<div class=\"chart-and-table\">\n<figure class=\"chart\">\n");
     push_svg(html, report);
@@ -29,7 +31,7 @@ pub fn push(html: &mut String, report: &Report) {
 /// Vertical scale of the chart. It is logarithmic, because the number of pairs grows exponentially
 /// with the distance.
 struct Scale {
-    /// Power of ten of the highest grid line.
+    /// Exponent of the highest grid line, which stands for this power of ten.
     tens: u32,
 }
 
@@ -76,8 +78,8 @@ fn push_svg(html: &mut String, report: &Report) {
     );
 }
 
-/// Appends a grid line and a label for each power of ten. If there are many, appends them only for
-/// every second or third power, and so on.
+/// Appends a grid line and a label for each power of ten. If there are many powers, appends a line
+/// and a label only for every second or third power, and so on.
 fn push_grid(html: &mut String, scale: &Scale) {
     let step = scale.tens.div_ceil(6);
     for tens in (0..=scale.tens).step_by(step as usize) {
@@ -150,7 +152,7 @@ fn css_classes(report: &Report, bar: &Bar) -> String {
     classes
 }
 
-/// Returns a power of ten as a label of the vertical axis, such as `10k`.
+/// Returns `n`, a power of ten, as a label of the vertical axis, such as `10k`.
 fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
@@ -170,7 +172,7 @@ fn unit(measure: Measure) -> String {
     }
 }
 
-/// Returns the description of the chart for readers who do not see it.
+/// Returns the chart's description in words, for users of screen readers.
 fn description(report: &Report) -> String {
     let bars = &report.histogram.bars;
     let radius = report.chosen_radius().value + 1e-9;

@@ -11,10 +11,12 @@ use crate::numbers::{count, counted, distance_with_unit, size};
 
 /// Number of clusters whose rows are unfolded when the page is opened.
 const OPEN_CLUSTERS: usize = 1;
-/// Maximum number of characters shown of the text of a kept row.
+/// Maximum number of characters shown of the text of a kept row. A note states the size of a longer
+/// text.
 const MAX_KEPT_CHARS: usize = 1200;
 
-/// Appends the clusters of a report to the page.
+/// Appends the clusters of `report` to the page `html`. Calls `host` while it compares the texts of
+/// their rows, so that `host` can cancel a long comparison.
 pub fn push(html: &mut String, report: &Report, host: &mut dyn Host) {
     for (index, cluster) in report.clusters.iter().enumerate() {
         push_cluster(html, report, index, cluster, host);
@@ -92,8 +94,8 @@ fn push_name(html: &mut String, member: &Member) {
     html.push_str("</bdi>");
 }
 
-/// Opens the list item of a row and appends the name of the row. If the row has details, opens the
-/// element that folds them.
+/// Opens the list item of a row and appends its first line: the row's name and the facts in `head`.
+/// If the row has details, opens the element that folds the details.
 fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
     let mut classes = String::new();
     for number in &member.removed_at {
@@ -192,7 +194,8 @@ fn push_kept(html: &mut String, report: &Report, kept: &Member) {
     close_member(html, details);
 }
 
-/// Appends a note if the text of a row is missing.
+/// Appends a note that states why the page does not show a row's text. Appends nothing if the page
+/// shows it, or if the report has no texts.
 fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
     let why = match text {
         Text::None if report.body.is_some() => "It has no text.",
@@ -202,7 +205,9 @@ fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
     let _ = writeln!(html, "<p class=\"note\">{why}</p>");
 }
 
-/// Appends the list item of a row other than the kept row, with the differences of their texts.
+/// Appends the list item of the row `member`, with the differences between its text and the text of
+/// the kept row. The differences are unfolded if `is_first_difference` is true, which then becomes
+/// false.
 fn push_member(
     html: &mut String,
     report: &Report,
@@ -245,7 +250,8 @@ fn push_member(
     close_member(html, details);
 }
 
-/// Returns true if both texts are known and equal, including the parts that the page does not show.
+/// Returns true if the texts `a` and `b` of two rows are known and equal. Compares digests, so the
+/// parts that the page does not show count too.
 fn is_same(a: &Text, b: &Text) -> bool {
     match (a, b) {
         (Text::Some { digest: a, .. }, Text::Some { digest: b, .. }) => a == b,
@@ -258,7 +264,9 @@ fn is_cut(member: &Member) -> bool {
     matches!(member.text, Text::Some { is_cut: true, .. })
 }
 
-/// Appends the differences of two texts as a table with two columns.
+/// Appends the differences of two texts as a table with two columns: `old`, the text of the kept
+/// row, and `new`, the text of another row. Appends a note instead if only white space differs, or
+/// if `host` refuses the comparison.
 fn push_difference(html: &mut String, old: &str, new: &str, host: &mut dyn Host) {
     let diff = match Diff::new(old, new, host) {
         Ok(diff) => diff,

@@ -1,6 +1,7 @@
 //! Plain data of a report, from which the page is made.
 
 /// Maximum number of radii on a page. The stylesheet has a fixed set of rules, one for each radius.
+/// [`page`](crate::page()) panics if a report has more radii.
 pub const MAX_RADII: usize = 17;
 
 /// Kind of the distances between rows.
@@ -37,7 +38,7 @@ pub struct Report {
     pub body: Option<String>,
     /// SQL expression whose value names a row on the page.
     pub key: String,
-    /// SQL condition that rows had to meet to be examined, if any.
+    /// SQL condition of the examined rows, or `None` if all rows of the table were examined.
     pub filter: Option<String>,
     /// SQL order of rows. The first row of a cluster in this order is kept. If `None`, the first
     /// row in the table is kept.
@@ -51,7 +52,7 @@ pub struct Report {
     pub histogram: Histogram,
     /// The largest clusters at the chosen radius, the largest first.
     pub clusters: Vec<Cluster>,
-    /// Limits of what the page shows.
+    /// Maximum numbers of clusters, rows and characters that the page shows.
     pub limits: Limits,
 }
 
@@ -67,7 +68,7 @@ impl Report {
 pub struct Radius {
     /// Maximum distance of near-duplicates.
     pub value: f64,
-    /// Number of clusters, which have at least two rows.
+    /// Number of clusters. Each cluster has at least two rows.
     pub clusters: u64,
     /// Number of rows that would be removed if one row of each cluster were kept.
     pub copies: u64,
@@ -94,8 +95,8 @@ impl Histogram {
         self.bars.iter().any(|bar| bar.margin > 0)
     }
 
-    /// Returns the maximum distance up to which the pairs of all bars were counted, not estimated.
-    /// Returns `None` if the first bar is an estimate.
+    /// Returns the greatest distance such that the pairs at this distance and at all smaller
+    /// distances were counted, not estimated. Returns `None` if the first bar is an estimate.
     pub fn counted_up_to(&self) -> Option<f64> {
         let counted = self.bars.iter().take_while(|bar| bar.margin == 0);
         counted.last().map(|bar| bar.distance)
@@ -104,10 +105,10 @@ impl Histogram {
     /// Returns true if nearly all pairs of different values have an even distance, as perceptual
     /// hashes with half of their bits set do.
     pub fn is_even(&self) -> bool {
-        /// Minimum number of pairs with even distances for a result of true.
+        /// Minimum number of pairs with even distances. With fewer pairs, the result is false.
         const MIN_PAIRS: u64 = 20;
-        /// Minimum ratio of the pairs with even distances to the pairs with odd distances for a
-        /// result of true.
+        /// Minimum number of pairs with even distances for each pair with an odd distance. With
+        /// fewer, the result is false.
         const RATIO: u64 = 20;
         let pairs = |odd| {
             let bars = self.bars.iter().skip(1);
@@ -176,13 +177,14 @@ pub enum Text {
     },
 }
 
-/// Limits of what a page shows.
+/// Maximum numbers of clusters, rows and characters that a page shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Maximum number of clusters on the page.
     pub clusters: u64,
-    /// Maximum number of rows shown of a cluster.
+    /// Maximum number of rows of one cluster on the page.
     pub members: u64,
-    /// Maximum number of characters taken from a text.
+    /// Maximum number of characters of a row's text that the page shows and compares. The rest of a
+    /// longer text is cut.
     pub characters: u64,
 }

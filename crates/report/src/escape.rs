@@ -1,22 +1,23 @@
-//! Escaping of all text in the report page that does not come from this crate, such as rows of the
-//! table.
+//! Escapes text that does not come from this crate, such as values of table rows, for the HTML of
+//! the report page.
 
-/// Appends text from outside to HTML, as the content of an element. Uses the escaping of
-/// [`neardup_textdiff`], so that a page has only one kind of escaping.
+/// Appends `text`, such as a value of a table, to `html` as the content of an element. Uses the
+/// escaping of [`neardup_textdiff`], so that a page has only one kind of escaping.
 pub fn push_text(html: &mut String, text: &str) {
     // Writing to memory cannot fail.
     let _ = neardup_textdiff::html::escape(text, html);
 }
 
-/// Returns text from outside as HTML for the content of an element; see [`push_text`].
+/// Returns `text`, such as a value of a table, as HTML for the content of an element; see
+/// [`push_text`].
 pub fn text(text: &str) -> String {
     let mut html = String::with_capacity(text.len() + text.len() / 16);
     push_text(&mut html, text);
     html
 }
 
-/// Returns text from outside as HTML for the value of an attribute, or for an element that cannot
-/// contain other elements, such as the title of a page. Control characters become spaces.
+/// Returns `text` as HTML for the value of an attribute, or for an element without child elements,
+/// such as the title of a page. Control characters become spaces.
 pub fn plain(text: &str) -> String {
     let is_seen = |c: char| c != '\r' && !neardup_textdiff::html::is_shown_by_name(c);
     let seen: String = (text.chars())
@@ -25,9 +26,9 @@ pub fn plain(text: &str) -> String {
     self::text(&seen)
 }
 
-/// Returns an HTML page in ASCII, so that its bytes mean the same in every encoding. Each other
-/// character is replaced by a character reference. In a report, such characters occur only in
-/// texts, where browsers decode references.
+/// Returns the HTML page `page` in ASCII, so that its bytes mean the same in every encoding. Each
+/// non-ASCII character is replaced by a character reference. In a report, non-ASCII characters
+/// occur only in text, where browsers decode references.
 pub fn ascii(page: &str) -> String {
     let mut ascii = String::with_capacity(page.len());
     for c in page.chars() {

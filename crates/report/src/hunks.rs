@@ -3,11 +3,14 @@
 
 use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
-/// Number of characters of equal text, other than white space, shown on each side of a change.
+/// Number of characters, other than white space, that are shown of the equal text before a change
+/// and of the equal text after it.
 const CONTEXT_LETTERS: usize = 140;
-/// Maximum number of characters shown of one side of a change.
+/// Maximum number of characters shown of one text in a change. For the rest, the table shows only
+/// the number of characters ([`Part::More`]).
 const MAX_CHANGE_CHARACTERS: usize = 1200;
-/// Number of rows after which no more of a comparison is shown.
+/// Number of table rows after which a comparison ends with [`Row::End`]. A change or an equal
+/// passage is not divided, so a table may have a few more rows.
 const MAX_ROWS: usize = 400;
 
 /// Part of a table cell, which shows one of the two texts.
@@ -17,7 +20,7 @@ pub enum Part<'a> {
     Equal(&'a str),
     /// Text that the other text does not have, which is marked.
     Marked(&'a str),
-    /// Number of further characters of a change, which are not shown.
+    /// Number of further characters of a long change. The characters themselves are not shown.
     More(usize),
 }
 
@@ -31,7 +34,8 @@ pub enum Row<'a> {
         /// Parts of the second text.
         new: Vec<Part<'a>>,
     },
-    /// Number of equal characters that are not shown here.
+    /// Number of characters that both texts have here, far from any change. The table shows only
+    /// this number.
     LeftOut(usize),
     /// Last row if the texts have more differences than are shown.
     End,
@@ -76,8 +80,9 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Adds text that is equal in both texts or differs only in white space. If it is exactly
-    /// equal, each line end in it ends a row, so that both sides stay aligned.
+    /// Adds a passage that differs at most in white space: `old` in the first text and `new` in the
+    /// second text. If `old` equals `new`, each line end in the passage ends a row, so that both
+    /// columns stay aligned.
     fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);
@@ -99,8 +104,9 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Adds a change. If only one text has text here and it ends with a line end, the change ends
-    /// the row.
+    /// Adds a change of the passage `old` of the first text to the passage `new` of the second
+    /// text. The change also ends the row if one passage is empty and the other ends with a line
+    /// end.
     fn change(&mut self, old: &'a str, new: &'a str) {
         mark(&mut self.old, old);
         mark(&mut self.new, new);
@@ -110,7 +116,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Adds the current row to the finished rows, or drops it if it has only equal white space.
+    /// Ends the current row. Adds it to the finished rows, unless it shows only white space without
+    /// a change.
     fn close(&mut self) {
         let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
         let is_blank = |part: &Part| matches!(part, Part::Equal(text) if text.trim().is_empty());

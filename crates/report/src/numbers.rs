@@ -14,7 +14,8 @@ pub fn count(n: u64) -> String {
     shown
 }
 
-/// Returns a count with its noun, which is `one` for 1 and `many` otherwise.
+/// Returns the count `n` followed by a noun: `one`, the singular, if `n` is 1, and otherwise
+/// `many`, the plural.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
@@ -57,8 +58,8 @@ fn similarity(measure: Measure, distance: f64) -> Option<f64> {
     }
 }
 
-/// Returns a distance as a number without a unit. The number is a similarity in percent if the
-/// distance estimates a similarity, and otherwise a distance in bits.
+/// Returns a distance as a number without a unit. If `measure` estimates a similarity, the number
+/// is the similarity in percent. Otherwise it is the distance in bits.
 pub fn distance(measure: Measure, distance: f64) -> String {
     let Some(similarity) = similarity(measure, distance) else {
         return format!("{distance:.0}");
@@ -76,8 +77,8 @@ pub fn distance(measure: Measure, distance: f64) -> String {
     }
 }
 
-/// Returns a distance with its unit: as a similarity in percent if the distance estimates a
-/// similarity, and otherwise in bits.
+/// Returns a distance with its unit. If `measure` estimates a similarity, this is the similarity in
+/// percent. Otherwise it is the distance in bits.
 pub fn short_distance(measure: Measure, value: f64) -> String {
     let shown = distance(measure, value);
     match measure {

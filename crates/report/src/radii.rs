@@ -8,8 +8,9 @@ use crate::numbers::{
     bits, count, distance, distance_cells, percent, short_distance, size, within,
 };
 
-/// Returns the CSS classes of an element that shows the results for radius `number`. The stylesheet
-/// shows only the elements of the chosen radius.
+/// Returns the CSS classes of an element that shows the results for one radius. `number` is the
+/// index of the radius in `report.radii`. The stylesheet shows only the elements of the chosen
+/// radius.
 fn css_classes(report: &Report, number: usize) -> String {
     let chosen = if number == report.chosen {
         " chosen"
@@ -69,8 +70,8 @@ fn stop(measure: Measure, value: f64) -> String {
     }
 }
 
-/// Appends the numbers of rows and clusters for each radius. The stylesheet shows those of the
-/// chosen radius.
+/// Appends the numbers of rows and clusters for each radius. The stylesheet shows only the numbers
+/// for the chosen radius.
 pub fn push_figures(html: &mut String, report: &Report) {
     for (number, radius) in report.radii.iter().enumerate() {
         let _ = writeln!(

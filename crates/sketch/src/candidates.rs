@@ -10,16 +10,19 @@
 
 /// Default of the argument `max_loss` of [`Estimator::candidate_bound`]: 1 % of the wanted pairs.
 pub const USUAL_LOSS: f64 = 0.01;
-/// Number of similarities over which the expected loss is averaged.
+/// Number of similarities between the wanted similarity and 1, over which the expected loss is
+/// averaged.
 const SAMPLES: usize = 100;
 
 /// Kind of sketch that estimates Jaccard similarities by the number of bits or values in which two
 /// sketches differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Estimator {
-    /// Number of compared bits of a fingerprint or values of a signature.
+    /// Number of bits of a fingerprint, or number of values of a signature. All of them are
+    /// compared.
     trials: u32,
-    /// Probability that one bit or value differs if two sets have nothing in common.
+    /// Probability that the sketches of two sets without a common element differ in a given bit or
+    /// value: 1/2 for a bit, 1 for a value.
     rate: f64,
 }
 
@@ -113,7 +116,7 @@ impl Tails {
         }
     }
 
-    /// Increases `bound` by one.
+    /// Increases the number of differences, `bound`, by one, and updates the sums.
     fn advance(&mut self) {
         self.bound += 1;
         let (left, bound) = (self.trials - self.bound + 1, self.bound);
@@ -124,7 +127,8 @@ impl Tails {
         }
     }
 
-    /// Returns the probability of more than `bound` differences, averaged over the similarities.
+    /// Returns the probability that two sketches differ in more than `bound` bits or values,
+    /// averaged over the similarities.
     fn mean(&self) -> f64 {
         let sum: f64 = self.sums.iter().map(|(_, _, sum)| 1.0 - sum).sum();
         (sum / self.sums.len() as f64).max(0.0)

@@ -15,8 +15,9 @@ pub enum BitsOf {
     Minhash64,
     /// `minhash128`, counted like [`BitsOf::Minhash64`].
     Minhash128,
-    /// `simhash64`. The bits of a change are the differing bits that would agree if only this
-    /// change were undone in the first text. A bit may be counted for several changes, or for none.
+    /// `simhash64`. Each change replaces a passage of the first text by a passage of the second
+    /// text. The bits of a change are the differing bits that would agree if the first text were
+    /// not changed there. A bit may be counted for several changes, or for none.
     Simhash64,
     /// `simhash128`, counted like [`BitsOf::Simhash64`].
     Simhash128,
@@ -34,8 +35,9 @@ pub(crate) struct OwnFeatures<'a> {
 }
 
 impl BitsOf {
-    /// Returns, for each of `changes` changes between two texts, the number of differing bits that
-    /// the change causes. `sides` holds the features of the first and of the second text.
+    /// Returns the number of differing bits that each of the `changes` changes between two texts
+    /// causes. `sides` holds the features of the first text and of the second text. Calls the
+    /// cancellation check `check` regularly.
     pub(crate) fn count(
         self,
         sides: &[OwnFeatures; 2],

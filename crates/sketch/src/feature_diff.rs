@@ -46,8 +46,8 @@ fn merge<'a, T>(
 pub struct TopFeatures<T> {
     /// Number of all features of the group.
     pub features: usize,
-    /// The heaviest features of the group, in text order. Of features with equal weights, those
-    /// that occur first are kept.
+    /// The heaviest features of the group, in text order. Of features with equal weights, the
+    /// features that occur first in the text are kept.
     pub heaviest: Vec<T>,
 }
 
@@ -64,9 +64,9 @@ pub struct LocatedFeature {
 /// the second text only. Two features are equal if their texts are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureDiff {
-    /// Features that both texts have. Each is given twice: as found in the first text and in the
-    /// second text. The heaviest features are those with the largest sum of both weights, in the
-    /// order of the first text.
+    /// Features that both texts have. Each feature is a pair: the feature with its count, weight
+    /// and position in the first text, and the same in the second text. The heaviest features are
+    /// those with the largest sum of both weights, in the order of the first text.
     pub shared: TopFeatures<(LocatedFeature, LocatedFeature)>,
     /// Features that only the first text has.
     pub only_a: TopFeatures<LocatedFeature>,
@@ -119,8 +119,8 @@ impl Side<'_> {
     }
 }
 
-/// Removes all elements but the `top` elements that are first in the order `order`. Does not sort
-/// the remaining elements.
+/// Keeps only the `top` elements that come first in the order `order`. The kept elements are in no
+/// particular order.
 fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
     if top < all.len() {
         all.select_nth_unstable_by(top, order);
@@ -129,9 +129,9 @@ fn cut<T>(all: &mut Vec<T>, top: usize, order: impl FnMut(&T, &T) -> Ordering) {
 }
 
 impl FeatureDiff {
-    /// Compares two texts. Keeps up to `top` features of each group (shared, only in `a`, only in
-    /// `b`), the heaviest, and up to `top` changes. If `bits_of` names a fingerprint function,
-    /// counts the bits of the distance that each change causes.
+    /// Compares the texts `a` and `b`. Returns up to `top` features of each group (shared, only in
+    /// `a`, only in `b`), the heaviest ones, and up to `top` changes. If `bits_of` names a
+    /// fingerprint function, counts the bits of the distance that each change causes.
     ///
     /// Memory: two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with `bits_of`),
     /// and the normal form of one of the texts once more, with some positions in it.
@@ -179,8 +179,9 @@ impl FeatureDiff {
 /// the list of the second text.
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
-/// Returns the changes between two texts. `own` holds two lists: the features that only the first
-/// text has, and the features that only the second text has.
+/// Returns the `top` largest changes between two texts. `own` holds two lists: the features that
+/// only the first text has, and the features that only the second text has. If `bits_of` names a
+/// fingerprint function, counts its differing bits for each change.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],

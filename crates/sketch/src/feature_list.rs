@@ -16,7 +16,8 @@ use crate::tokens::{FeatureExtractor, jieba};
 /// Feature of a text with its number of occurrences and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
-    /// Text of the feature: its tokens with separators between them, which are hashed.
+    /// Text of the feature: its tokens with separators between them. The hash of the feature is the
+    /// hash of this text.
     pub text: String,
     /// Number of occurrences in the text.
     pub count: u64,
@@ -211,18 +212,19 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Number of collected occurrences at which the occurrences of equal features are first merged.
+/// Number of entries at which the entries of equal features are merged into one for the first time.
 const MERGE_AT: usize = 1 << 16;
 
 /// Sink that collects the distinct features of a text and counts their occurrences.
 struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Offset in `tokens` of the bytes that the sink receives next. Ranges of features are relative
-    /// to these bytes.
+    /// Offset in `tokens` of the first byte of the buffer that the sink receives next. The sink
+    /// receives the range of a feature relative to this byte.
     base: usize,
-    /// Collected features. The entries that the last merge left are sorted and distinct.
+    /// Collected features. The first entries, from the last merge, are sorted and distinct. Later
+    /// entries have one occurrence each.
     entries: Vec<FeatureEntry>,
-    /// Number of entries at which the occurrences of equal features are merged.
+    /// Number of entries at which the entries of equal features are merged into one the next time.
     merge_at: usize,
     check: &'a SharedCheck<'a>,
 }
@@ -234,7 +236,8 @@ impl FeatureGatherer<'_> {
         let text = |entry: &FeatureEntry| bytes(tokens, entry);
         let order = |a: &FeatureEntry, b: &FeatureEntry| {
             let order = (a.hash.cmp(&b.hash)).then_with(|| text(a).cmp(text(b)));
-            // The first occurrence comes first, so the merged entry has its position.
+            // Of equal features, the first occurrence comes first, so the merged entry gets the
+            // position of the first occurrence.
             order.then(a.start.cmp(&b.start))
         };
         sort(&mut self.entries, order, &mut || self.check.call());

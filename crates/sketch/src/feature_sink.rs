@@ -51,7 +51,8 @@ impl<P: Position> Windows<'_, P> {
         self.starts[at].index()..self.starts[at + self.width].index() - self.gap
     }
 
-    /// Divides the batch into batches of at most `most` features, in the same order.
+    /// Divides this batch into smaller batches of at most `most` features each. The features stay
+    /// in order.
     pub fn pieces(self, most: usize) -> impl Iterator<Item = Self> {
         let count = self.len();
         (0..count).step_by(most).map(move |first| Self {
@@ -67,7 +68,7 @@ pub(crate) trait FeatureSink {
     /// order in which hashing is fastest.
     const IN_ORDER: bool = false;
 
-    /// Receives features. Each is a range of `bytes`.
+    /// Receives some features. Each feature is a byte range of `bytes`, a buffer of tokens.
     fn add_all(&mut self, bytes: &[u8], features: impl Iterator<Item = Range<usize>>);
 
     /// Receives a batch of features of consecutive tokens. It has at least one feature.
@@ -94,14 +95,15 @@ pub(crate) trait FeatureSink {
         }
     }
 
-    /// Reports that the caller has removed the first `len` bytes of its buffer. The ranges of later
-    /// features are relative to the new start of the buffer.
+    /// Tells the sink that the caller has removed the first `len` bytes of its buffer of tokens.
+    /// The ranges of later features are relative to the new start of this buffer.
     fn bytes_dropped(&mut self, len: usize) {
         let _ = len;
     }
 }
 
-/// Number of features that are sorted by length class at once.
+/// Number of features that are sorted by length class at once. An index of a feature among them
+/// fits into a byte.
 const BY_LENGTH: usize = 1 << 8;
 
 /// Number of length classes of features; see [`class`].

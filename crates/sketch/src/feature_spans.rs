@@ -15,8 +15,9 @@ use crate::tokens::kinds::TokenOrder;
 /// Number of tokens between two calls of `check`.
 const CHECK_EVERY: usize = 1 << 14;
 
-/// Position of a feature or a passage, in the text or in the visible text of an HTML page.
-/// Characters are code points.
+/// Position of a feature or a passage in a text, in characters (code points). If the option `html`
+/// is set, the position is in the visible text, which [`crate::html::html_text`] extracts from the
+/// page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CharSpan {
     /// Number of characters before the first token.
@@ -33,9 +34,9 @@ impl CharSpan {
     }
 }
 
-/// Returns the position of the first occurrence of each of `entries` in `text`, or in the visible
-/// text of an HTML page. `None` stands for a feature that was not found. `entries` are features of
-/// `list`, which was made from `text` with `options`.
+/// Returns, for each of `entries`, the position of its first occurrence in `text`. If `text` is an
+/// HTML page, the position is in the page's visible text. It is `None` if the feature was not
+/// found. `entries` are features of `list`, which was made from `text` with `options`.
 pub(crate) fn feature_spans(
     list: &FeatureList,
     text: &str,
@@ -51,9 +52,9 @@ pub(crate) fn feature_spans(
     find_spans(text, options, list.tokens(), &ranges, check)
 }
 
-/// Returns the position of each of `features` in `text`, or in the visible text of an HTML page.
-/// `None` stands for a feature that was not found. `features` are byte ranges of `tokens`, which
-/// holds the tokens of the text in order, with separators.
+/// Returns the position of each of `features` in `text`. If `text` is an HTML page, the position is
+/// in the page's visible text. It is `None` if the feature was not found. `features` are byte
+/// ranges of `tokens`, which holds the tokens of the text in order, with separators.
 pub(crate) fn find_spans(
     text: &str,
     options: &TextOptions,
@@ -101,8 +102,8 @@ pub(crate) fn find_spans(
     spans
 }
 
-/// State of a search for features in the normal form of a text: the features by their positions in
-/// the tokens, and the positions in the normal form that were found so far.
+/// State of a search for features in the normal form of a text. It has the positions of the
+/// features in the tokens, and their positions in the normal form, as far as they were found.
 struct SpanFinder {
     /// Byte offset in the tokens where each feature starts, and the feature's index, in ascending
     /// order.
@@ -112,9 +113,10 @@ struct SpanFinder {
     ends: Vec<(usize, usize)>,
     /// For each feature, its first and its last token, as byte ranges of the normal form.
     found: Vec<[Option<Range<usize>>; 2]>,
-    /// Index of the first element of `starts` that was not reached yet.
+    /// Index of the next element of `starts`: the search has not reached the token that starts
+    /// there.
     next_start: usize,
-    /// Index of the first element of `ends` that was not reached yet.
+    /// Index of the next element of `ends`: the search has not reached the token that ends there.
     next_end: usize,
 }
 
@@ -171,7 +173,7 @@ impl SpanFinder {
     /// Finds the words of the tokens in the normal form, each after the previous word.
     ///
     /// A text without a boundary in a megabyte was tokenized in parts, so a word may not be found.
-    /// Then the spans of all later features are unknown.
+    /// Then the search stops, and the positions of all later features are unknown.
     fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let mut from = 0;
         for (n, (token, word)) in words(tokens).enumerate() {

@@ -39,8 +39,8 @@ pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth of a collection fail. The allocator calls this function when it has used
-/// its reserve.
+/// Makes the next growth of a collection fail, which unwinds. The allocator calls this function
+/// when it has used its reserve.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
@@ -60,8 +60,8 @@ pub fn raise() -> ! {
     }
 }
 
-/// Calls `reserve`, which tries an allocation. Unwinds if the allocation fails or if a shortage was
-/// reported.
+/// Calls `reserve`, which tries an allocation and returns an error if it fails. Unwinds on this
+/// error, and also if [`report_shortage`] was called before.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -72,8 +72,9 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Unwinds unless `bytes` bytes can be allocated now. Must be called before code of another crate
-/// that allocates at most this much, because such code would abort the process on failure.
+/// Tests whether `bytes` bytes can be allocated now, and unwinds otherwise. Called before code of
+/// another crate that allocates at most so many bytes, because a failed allocation there would
+/// abort the process.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }

@@ -45,7 +45,7 @@ pub trait NamedOption: Copy + PartialEq + 'static {
     /// All values of the option, each with its SQL name.
     const NAMES: &[(&str, Self)];
 
-    /// Returns the value whose SQL name is `name`. Upper and lower case must agree.
+    /// Returns the value whose SQL name is `name`. Upper and lower case are different.
     ///
     /// # Errors
     ///

@@ -11,9 +11,9 @@
 //!   this module also ends a sentence after 16 characters in a row that are neither letters nor
 //!   digits. The rest of such a row is a separate sentence.
 //!
-//! Each segment has a range to cut: the bytes to remove with the segment so that the rest of the
-//! text stays byte for byte. For a line or a paragraph, the range consists of whole lines with
-//! their line ends, so that no indentation is left.
+//! Each segment has a range to cut: these bytes are removed when the segment is removed, and the
+//! rest of the text stays byte for byte. For a line or a paragraph, the range consists of whole
+//! lines with their line ends, so that no indentation is left.
 //!
 //! [UAX 14]: https://www.unicode.org/reports/tr14/
 //! [UAX 29]: https://www.unicode.org/reports/tr29/#Sentence_Boundaries
@@ -103,8 +103,8 @@ pub fn segment_hash(segment: &str, check: &mut dyn FnMut()) -> u64 {
         return ascii_segment_hash(segment.as_bytes());
     }
     let mut normal = String::new();
-    // Hash state of the normal form before `normal`, if the segment is long, so that memory is
-    // bounded.
+    // Hash state after the part of the normal form that precedes `normal`. It is used only for a
+    // long segment, whose normal form is not kept in memory as a whole.
     let mut before: Option<Box<Xxh3>> = None;
     let mut space = false;
     each_piece(segment, &mut String::new(), check, |piece| {
@@ -167,7 +167,8 @@ fn has_single_spaces(segment: &[u8]) -> bool {
     is_regular && before != b' '
 }
 
-/// Minimum length, in bytes, of a normal form that is hashed in parts instead of at once.
+/// Length in bytes from which a normal form is hashed in parts. A shorter normal form is hashed at
+/// once.
 const HASHED_AT_ONCE: usize = 1 << 16;
 
 /// Builds the list of the segments of a text.
@@ -177,8 +178,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds the part `part` of the text, without white space at its ends, as a segment with the
-    /// range `cut` to remove. Skips blank parts.
+    /// Adds the byte range `part` of the text as a segment, without white space at its ends. `cut`
+    /// is the byte range to remove with the segment. Skips a part that is blank.
     fn add(&mut self, part: Range<usize>, cut: Range<usize>) {
         let bytes = self.trimmed(part);
         if bytes.is_empty() {
@@ -270,8 +271,9 @@ fn paragraphs(
     check: &mut dyn FnMut(),
     mut each: impl FnMut(Range<usize>, Range<usize>),
 ) {
-    // Open paragraph: byte range from the start of its first line to the end of its last line, and
-    // whether the next line that is not blank begins a new paragraph.
+    // The current paragraph, if any: the byte range from the start of its first line to the end of
+    // its last line so far. The flag is true if the paragraph has ended, so that the next line that
+    // is not blank begins another paragraph.
     let mut open: Option<(Range<usize>, bool)> = None;
     lines(text, check, |line| {
         let is_blank = text[line.start..line.end].chars().all(is_space);
@@ -293,8 +295,8 @@ fn paragraphs(
 
 /// Calls `each` with the byte range of each sentence of a text.
 fn sentences(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(Range<usize>)) {
-    // Start of the text that was not passed on yet, and the number of characters since the last
-    // letter or digit.
+    // `start` is the offset of the text that was not passed to `each` yet. `gap` is the number of
+    // characters since the last letter or digit.
     let (mut start, mut gap) = (0, 0);
     for (n, (at, c)) in text.char_indices().enumerate() {
         if n.is_multiple_of(CHECK_EVERY) {

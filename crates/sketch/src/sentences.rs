@@ -30,7 +30,8 @@ pub const MAX_SENTENCES: usize = 1000;
 /// bounds the time: at each possible sentence end, UAX 29 looks for the next letter.
 pub(crate) const MAX_GAP: usize = 16;
 
-/// Number of bytes that are searched for sentence ends at once. A longer sentence is cut.
+/// Number of bytes that are searched for sentence ends at once. A longer sentence is cut into
+/// sentences of about this length.
 pub(crate) const WINDOW: usize = 1 << 16;
 
 /// Sentence: the number of characters in its words, and its words separated by spaces. Sentences
@@ -99,7 +100,7 @@ fn each_sentence(text: &str, check: &mut dyn FnMut(), mut each: impl FnMut(&str)
     buffer.end(&mut each);
 }
 
-/// Text in NFKC after the last sentence that was passed on.
+/// Text in NFKC whose sentences were not passed on to the caller's `each` yet.
 #[derive(Default)]
 struct SentenceBuffer {
     text: String,
@@ -108,7 +109,9 @@ struct SentenceBuffer {
 }
 
 impl SentenceBuffer {
-    /// Adds a character. Passes complete sentences to `each` if a gap or the window is full.
+    /// Adds a character. After [`MAX_GAP`] characters without a letter or digit, passes all
+    /// sentences of the buffer to `each`. If the buffer has [`WINDOW`] bytes, passes all sentences
+    /// but the last.
     fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if is_letter_or_digit(c) {
             self.gap = 0;
@@ -169,7 +172,8 @@ fn words(sentence: &str) -> String {
 }
 
 /// Returns an upper bound of the number of characters in the words of a sentence, without computing
-/// its normal form. In the normal form, a character becomes at most three.
+/// the sentence's normal form. One character of a text in NFKC becomes at most three in the normal
+/// form.
 fn most_characters(sentence: &str) -> usize {
     let characters = |c| match Class::from_char(c) {
         Class::AsciiBreak | Class::Separator => 0,

@@ -12,7 +12,7 @@ pub const SEPARATOR: u8 = b' ';
 /// Separator between the lines of a feature, if the tokens are lines.
 pub const LINE_SEPARATOR: u8 = b'\n';
 
-/// Number of bytes of tokens that are collected before their shingles are passed to the sink.
+/// Number of bytes of tokens at which a batch is full, so that its shingles are passed to the sink.
 const BATCH_BYTES: usize = 1 << 15;
 
 /// Collector of the tokens of a text. Passes each run of `width` consecutive tokens to a sink as
@@ -57,28 +57,31 @@ impl Shingles {
         &mut self.tokens
     }
 
-    /// Appends bytes to the open token, or starts a token with them.
+    /// Appends `part` to the open token: the start of a token that [`Shingles::push`] or
+    /// [`Shingles::end_token`] completes. If no token is open, starts one.
     #[inline]
     pub fn push_part(&mut self, part: &[u8]) {
         self.tokens.push_part(part);
     }
 
-    /// Ends the open token, which must have at least one byte. Passes a full batch to the sink.
+    /// Completes the open token, which must have at least one byte. If the batch of tokens is full,
+    /// passes its shingles to `sink`.
     #[inline]
     pub fn end_token(&mut self, sink: &mut impl FeatureSink) {
         self.tokens.close(self.separator);
         self.emit_full_batch(sink);
     }
 
-    /// Ends a token with the bytes `token`: the token that [`push_part`](Self::push_part) has
-    /// started, or else a new one. Passes a full batch to the sink.
+    /// Completes a token with the bytes `token`. If [`push_part`](Self::push_part) has started a
+    /// token, `token` is the last part of it. Otherwise `token` is a whole token. If the batch of
+    /// tokens is full, passes its shingles to `sink`.
     #[inline]
     pub fn push(&mut self, token: &[u8], sink: &mut impl FeatureSink) {
         self.tokens.push(token, self.separator);
         self.emit_full_batch(sink);
     }
 
-    /// Adds a character as a token. Passes a full batch to the sink.
+    /// Adds a character as a token. If the batch of tokens is full, passes its shingles to `sink`.
     #[inline(always)]
     pub fn push_char(&mut self, c: char, sink: &mut impl FeatureSink) {
         self.push(c.encode_utf8(&mut [0; 4]).as_bytes(), sink);

@@ -27,9 +27,9 @@ pub const ALL: [Simd; 4] = [
 /// Instruction set in use, as the number of a [`Simd`]; 0 before the first call of `has`.
 static USED: AtomicU8 = AtomicU8::new(0);
 
-/// Limits this process to the instruction set `most`, so that a test on one machine sees the
-/// results of all machines. Returns the set now in use, which is a smaller one if the processor
-/// does not have `most`.
+/// Limits this process to the instruction set `most`, so that a test on one machine also runs the
+/// code for other machines. Returns the instruction set now in use: `most`, or a smaller one if the
+/// processor does not have `most`.
 pub fn use_at_most(most: Simd) -> Simd {
     let used = processor_set().min(most);
     USED.store(used as u8, Ordering::Relaxed);

@@ -41,7 +41,8 @@ impl Sketcher {
         share(shared, a + b - shared)
     }
 
-    /// Counts the distinct features of both texts, and those that both have.
+    /// Counts the distinct features of text `a`, of text `b`, and those that both texts have. Calls
+    /// the cancellation check `check`.
     fn overlap(&mut self, a: &str, b: &str, check: &mut dyn FnMut()) -> Overlap {
         let (extractor, options) = (&mut self.extractor, &self.options);
         let counter = &mut self.scratch128.counter;

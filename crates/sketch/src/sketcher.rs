@@ -112,7 +112,8 @@ impl Sketcher {
         self.feature_hashes_without(text, None, check)
     }
 
-    /// Like [`Sketcher::feature_hashes`], but skips the features that are in `without`.
+    /// Like [`Sketcher::feature_hashes`], but leaves out the features that are in the set
+    /// `without`.
     pub fn feature_hashes_without(
         &mut self,
         text: &str,

@@ -47,10 +47,12 @@ pub struct TextChange {
 /// Part of a text that consists of features that the other text does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
-    /// The first 500 characters at most, as they are in the text, or in the visible text of an HTML
-    /// page. If the position is not known, the characters of the normal form.
+    /// The first characters of the passage, at most 500, as written in the text. With the option
+    /// `html`, they are from the visible text of the page. If the position is not known, they are
+    /// from the normal form.
     pub text: String,
-    /// Position in the text or in the visible text, or `None` if it is not known.
+    /// Position of the passage in the text, or `None` if it is not known. With the option `html`,
+    /// the position is in the visible text of the page.
     pub span: Option<CharSpan>,
     /// Number of distinct features of the passage, which the other text does not have.
     pub features: usize,
@@ -66,7 +68,7 @@ pub(crate) struct ChangedText<'a> {
 
 /// Options of [`text_changes`]: how many changes are returned, and whether their bits are counted.
 pub(crate) struct Wanted {
-    /// Maximum number of changes returned.
+    /// Maximum number of changes returned: the largest ones.
     pub top: usize,
     /// Fingerprint function whose differing bits are counted for each change, if any.
     pub bits_of: Option<BitsOf>,
@@ -79,14 +81,17 @@ struct Run {
     tokens: Range<usize>,
     /// Number of features of the run.
     features: usize,
-    /// Index, among the shared features, of the last one that begins before the run.
+    /// Index of the last shared feature that begins before the run, in the list of shared features;
+    /// `None` if there is none.
     before: Option<u32>,
-    /// Index, among the shared features, of the first one that begins after the run.
+    /// Index of the first shared feature that begins after the run, in the list of shared features;
+    /// `None` if there is none.
     after: Option<u32>,
 }
 
-/// Finds the changes between two texts, and returns the `wanted.top` largest of them. `shared_a`
-/// and `shared_b` hold the shared features as entries of both lists, in the same order.
+/// Finds the changes between two texts `a` and `b`, and returns the `wanted.top` largest changes.
+/// `shared_a` holds the entries of the shared features in the list of `a`, and `shared_b` holds the
+/// entries of the same features, in the same order, in the list of `b`.
 ///
 /// Memory: 24 bytes for each distinct feature of a text, and the text once more.
 pub(crate) fn text_changes(
@@ -204,7 +209,8 @@ fn count_bits(
 const OWN: u32 = u32::MAX;
 
 /// Returns the runs of a text, in text order. `own` holds the features that only this text has, and
-/// `shared` those of both texts. If `are_joined` is false, each feature is a run by itself.
+/// `shared` holds the features that both texts have. If `are_joined` is false, each feature of
+/// `own` is a run by itself.
 fn runs(
     own: &[&FeatureEntry],
     shared: &[&FeatureEntry],
@@ -221,7 +227,7 @@ fn runs(
     sort(&mut marks, |x, y| x.cmp(y), check);
     let mut runs: Vec<Run> = Vec::new();
     let mut before = None;
-    // Index of the first run after the last shared feature.
+    // Index of the first run that begins after the last shared feature so far.
     let mut first = 0;
     for (step, (start, len, number)) in marks.into_iter().enumerate() {
         if step % STEPS == 0 {
@@ -253,17 +259,17 @@ fn runs(
     runs
 }
 
-/// Pairs the runs of two texts that have the same shared feature before them. Then pairs the
-/// remaining runs that have the same shared feature after them. Returns indexes of runs: one
-/// element for each run of `a` in order, then the runs of `b` without a partner.
+/// Pairs each run of `a` with a run of `b` that has the same shared feature before it. Then pairs
+/// the remaining runs by the shared feature after them. Returns pairs of run indexes: first an
+/// element for each run of `a`, in order, then an element for each run of `b` without a partner.
 fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     of_a.grow_to(a.len(), None);
     of_b.grow_to(b.len(), None);
     for neighbour in [|run: &Run| run.before, |run: &Run| run.after] {
-        // Unpaired runs of the second text, sorted by the shared feature beside them. At the index
-        // of the first run beside a shared feature, `taken` has the number of runs beside this
-        // feature that are already paired.
+        // Runs of `b` that are not paired yet, sorted by the shared feature beside them. `taken`
+        // counts the runs beside the same shared feature that were paired since. The count is at
+        // the index of the first of these runs in `free`.
         let mut free: Vec<(Option<u32>, usize)> = Vec::new();
         let left = (0..b.len()).filter(|&n| of_b[n].is_none());
         free.grow_all(left.map(|n| (neighbour(&b[n]), n)));
@@ -344,8 +350,8 @@ fn passages(
     passages
 }
 
-/// Returns the beginning of the text at each span, up to `most` characters; empty for a span that
-/// is `None`.
+/// Returns, for each span, the first characters of the text at this span, at most `most`. The
+/// result for a span that is `None` is empty.
 pub(crate) fn beginnings(
     text: &str,
     spans: &[Option<CharSpan>],

@@ -36,7 +36,7 @@ pub fn text_length(text: &str, html: bool, accents: Accents, check: &mut dyn FnM
         Piece::Ascii(ascii) => count.add_ascii(ascii.as_bytes()),
         Piece::Other(other) => count.add(other),
     });
-    // Adds one space between each two words.
+    // The number of spaces is one less than the number of words.
     count.visible + count.words.saturating_sub(1)
 }
 

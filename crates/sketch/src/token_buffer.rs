@@ -7,17 +7,17 @@ const KEPT_BYTES: usize = 1 << 18;
 /// Maximum number of token starts whose memory is kept between texts.
 const KEPT_STARTS: usize = 1 << 15;
 
-/// Tokens, each followed by one byte as a separator. The last token may be open: it has no
-/// separator, and more bytes may follow.
+/// Tokens, each followed by one byte as a separator. After them there may be an open token: the
+/// start of a token whose end was not added yet. It has no separator.
 pub(crate) struct TokenBuffer {
     /// Tokens and separators in the first `len` bytes. The other bytes are unused.
     pub bytes: Vec<u8>,
     /// Number of bytes that the tokens and their separators use.
     pub len: usize,
-    /// Byte offset of the start of each token. `starts[count]` is the start of the open token, or
-    /// else of the next one. Later elements are unused.
+    /// Byte offset of the start of each complete token. `starts[count]` is the start of the open
+    /// token, or of the next token if none is open. Later elements are unused.
     pub starts: Vec<usize>,
-    /// Number of complete tokens. The open token is not one of them.
+    /// Number of complete tokens. The open token does not count.
     pub count: usize,
 }
 
@@ -66,7 +66,8 @@ impl TokenBuffer {
         }
     }
 
-    /// Appends bytes to the open token, or starts a token with them.
+    /// Appends `part` to the open token. If no token is open, starts one: [`TokenBuffer::push`] or
+    /// [`TokenBuffer::close`] must complete it.
     #[inline]
     pub fn push_part(&mut self, part: &[u8]) {
         self.make_room(part.len(), 0);
@@ -74,7 +75,8 @@ impl TokenBuffer {
         self.len += part.len();
     }
 
-    /// Adds a token, or the rest of the open token, and `separator` after it.
+    /// Completes a token with the bytes `token` and `separator` after it. If a token is open,
+    /// `token` is the last part of that token. Otherwise it is a whole token.
     #[inline]
     pub fn push(&mut self, token: &[u8], separator: u8) {
         let end = self.len + token.len();
@@ -86,7 +88,7 @@ impl TokenBuffer {
         self.starts[self.count] = self.len;
     }
 
-    /// Ends the open token, which must have at least one byte, with `separator`.
+    /// Completes the open token, which must have at least one byte, by adding `separator`.
     #[inline(always)]
     pub fn close(&mut self, separator: u8) {
         debug_assert!(self.len > self.open_start(), "an empty token");
@@ -116,8 +118,8 @@ impl TokenBuffer {
         from
     }
 
-    /// Drops the complete tokens from number `first` on that consist of `_` alone. Keeps the open
-    /// token.
+    /// Drops complete tokens that consist of `_` alone, because a segment of `_` alone is not a
+    /// word. Looks only at the tokens from index `first` on, and keeps the open token.
     #[cold]
     pub fn drop_underscores(&mut self, first: usize) {
         let (mut kept, mut start) = (first, self.starts[first]);
@@ -163,7 +165,8 @@ fn copy_ends<const N: usize>(from: &[u8], to: &mut [u8], middle: usize) {
     }
 }
 
-/// Returns the new length of a vector of length `len` that needs at least `needed` elements.
+/// Returns the length to which a vector of length `len` is enlarged if it needs at least `needed`
+/// elements.
 #[cold]
 fn enlarged(len: usize, needed: usize) -> usize {
     needed.next_multiple_of(1 << 12).max(len * 3 / 2)

@@ -29,7 +29,7 @@ pub const fn sqrt_weight(count: u64) -> u64 {
 }
 
 /// Returns `floor(2^16 * (1 + ln(count)))`, the weight of a feature that occurs `count` times. This
-/// weight grows less with `count` than the square root does (Manning, Raghavan, Schutze,
+/// weight grows more slowly than the square root of `count` (Manning, Raghavan, Schutze,
 /// "Introduction to Information Retrieval", section 6.4.1).
 ///
 /// The result of the steps below *is* the definition of the weight. For counts up to at least a
@@ -45,8 +45,8 @@ pub const fn log_weight(count: u64) -> u64 {
     /// Number of binary digits of the fraction of the logarithm to base 2.
     const FRACTION_DIGITS: u32 = 40;
     let whole = count.ilog2();
-    // count / 2^whole, from 1 to 2, in units of 2^-63. The square of x gives the next binary digit
-    // of the logarithm: 1 if the square is 2 or more.
+    // `x` is count / 2^whole, from 1 to 2, in units of 2^-63. Squaring `x` gives the next binary
+    // digit of the logarithm: 1 if the square is 2 or more.
     let mut x = count << (63 - whole);
     let mut log2 = whole as u128;
     let mut digit = 0;
@@ -162,8 +162,8 @@ impl fmt::Display for WeightError {
 
 impl std::error::Error for WeightError {}
 
-/// Summand of a weight. Its value is exactly `mantissa * 2^(exponent - 1074)`. A weight is the sum
-/// of at most two summands.
+/// Summand of a weight, with the exact value `mantissa * 2^(exponent - 1074)`. Each weight is the
+/// exact sum of at most two summands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExactWeight {
     /// Mantissa, below 2^27.

@@ -24,7 +24,8 @@ const LIST_BYTES: usize = 20;
 /// Number of bytes that a table of the search takes for each token of the longer text, if the
 /// shorter text has up to 64 tokens.
 const TABLE_BYTES: usize = 65;
-/// Maximum number of bytes of the table of the search, and of smaller allocations.
+/// Maximum number of bytes that are reserved for the table and for smaller allocations of the
+/// search. `similar` makes no larger table.
 const MAX_TABLE_BYTES: usize = 65 << 20;
 
 /// Tokens in which two texts differ, as a range in each text. At most one of the ranges is empty.

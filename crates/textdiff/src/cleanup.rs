@@ -61,8 +61,9 @@ fn move_by(change: &mut Change, by: isize) {
 }
 
 /// Returns the number of tokens by which an insertion or deletion should move, negative for a move
-/// to the left. `own` is the range of the inserted or deleted tokens in their text. The moved range
-/// stays between the tokens `from` and `to`.
+/// to the left. `own` is the range of the inserted or deleted tokens in their text. `tokens` has
+/// all tokens of this text, and `numbers` has the number of each token. The moved range stays
+/// between the tokens `from` and `to`.
 fn shift(
     tokens: &Tokens,
     numbers: &[u32],

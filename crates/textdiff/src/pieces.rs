@@ -7,12 +7,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::tokens::is_blank;
 use crate::{Diff, Kind, Span};
 
-/// Minimum number of equal words that are folded. The note that replaces them is about as long.
+/// Minimum number of equal words that are folded. Fewer words are shown, because the note that
+/// replaces folded words is about as long.
 const MIN_FOLDED_WORDS: usize = 5;
-/// Minimum number of equal letters that are folded, if the context is in letters.
+/// Minimum number of equal letters that are folded, if the context is in letters. Fewer letters are
+/// shown.
 const MIN_FOLDED_LETTERS: usize = 60;
 /// Maximum number of characters by which a cut moves to the end of a word. A word that continues
-/// further is cut.
+/// further is cut in two.
 const MAX_CUT_SHIFT: usize = 40;
 
 /// Options that decide which parts of a comparison are shown.
@@ -77,7 +79,7 @@ impl Context {
         }
     }
 
-    /// Returns the byte offset after the first `count` units of a text.
+    /// Returns the byte offset after the first `count` units (words or letters) of a text.
     fn end(self, text: &str, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(last) => (self.units(text).nth(last)).map_or(text.len(), |unit| unit.end),
@@ -86,8 +88,8 @@ impl Context {
     }
 
     /// Returns the byte offset at which the shown tail of a text begins, after the first `count`
-    /// units. With words, the tail begins without white space. With letters, it keeps its
-    /// indentation.
+    /// units (words or letters). With words, the tail begins at a word. With letters, the tail
+    /// begins with the white space before its first letter, so that it keeps its indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
             Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
@@ -95,9 +97,9 @@ impl Context {
         }
     }
 
-    /// Returns the number of units before a cut that keeps words whole. With letters, a cut after
-    /// the first `count` units moves to the end of the word if the end is near. With words, it does
-    /// not move.
+    /// Returns the number of units before a cut that is planned after the first `count` units. With
+    /// letters, the cut moves to the end of the word that it would divide, if that end is near.
+    /// With words, the result is `count`.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {

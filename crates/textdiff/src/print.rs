@@ -35,7 +35,7 @@ pub trait Notation {
 impl Diff<'_> {
     /// Writes the comparison as one text in a notation. With a `context`, shows this number of
     /// equal words on each side of a change, and replaces the other equal words by notes. Without
-    /// it, shows both texts completely.
+    /// `context`, shows both texts completely.
     ///
     /// # Errors
     /// If `out` fails.

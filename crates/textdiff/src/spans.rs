@@ -86,18 +86,21 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the white space up to the byte offset `ends` of each text, as equal text or as a
-    /// change.
+    /// Adds the white space of both texts, as equal text or as a change. `ends` has the byte offset
+    /// in each text at which the white space ends.
     fn gap(&mut self, ends: [usize; 2]) {
         let is_equal = self.rest(0, ends[0]) == self.rest(1, ends[1]);
         self.add(is_equal, ends);
     }
 
-    /// Adds tokens that only text `own` (0 or 1) has, in its range of `ranges`. Text `own` has
-    /// white space before and after the tokens, where the other text has white space once. If the
-    /// white space of the other text equals the one before the tokens, or else the one after them,
-    /// these two become equal text, and the change contains the remaining white space of text
-    /// `own`. If it equals neither, the change contains all white space.
+    /// Adds tokens that only text `own` (0 or 1) has. `tokens` and `ranges` have an element for
+    /// each text. The added tokens are those in `ranges[own]`.
+    ///
+    /// Text `own` has two gaps (white space) here, one before and one after the tokens. The other
+    /// text has one gap here. If the gap of the other text equals the gap before the tokens, these
+    /// two gaps become equal text, and the change contains the tokens and the gap after them.
+    /// Otherwise, if it equals the gap after the tokens, the change contains the gap before the
+    /// tokens and the tokens. If it equals neither, the change contains all three gaps.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);

@@ -33,7 +33,8 @@ pub(crate) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Divides a text into tokens. Fails if it is longer than [`MAX_BYTES`] or [`MAX_TOKENS`].
+    /// Divides a text into tokens. Returns an error if the text has more bytes than [`MAX_BYTES`]
+    /// or more tokens than [`MAX_TOKENS`].
     pub fn new(text: &'a str, host: &mut dyn Host) -> Result<Self, TooLong> {
         if text.len() > MAX_BYTES {
             return Err(TooLong::Bytes(text.len()));

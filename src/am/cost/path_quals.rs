@@ -31,8 +31,8 @@ pub enum Radius {
 pub enum Order {
     /// Any order.
     None,
-    /// By distance from the centre of the condition's ball. Without such a condition, by distance
-    /// from any value. The search reads rings of increasing radius.
+    /// By distance from the centre of the condition's ball or, if no condition has a ball, by
+    /// distance from any value. The search reads rings of increasing radius around this value.
     ByCenter,
     /// By distance from another value than the centre of the condition's ball.
     ByAnother,
@@ -51,22 +51,26 @@ pub enum Scope {
 
 /// Conditions and order of an index scan, as far as the planner knows them.
 pub struct PathQuals<'a> {
-    /// Smallest radius of all conditions, with which the scan searches.
+    /// Radius with which the scan searches: the smallest radius of all its conditions.
     pub radius: Radius,
-    /// Centre of the ball with that radius; `None` if it is not known or there is no ball.
+    /// Centre of the ball whose radius is `radius`; `None` if the centre is not known or there is
+    /// no ball.
     center: Option<Expr<'a>>,
     /// Order in which the scan must return rows.
     pub order: Order,
     /// Scopes that the scan searches.
     pub scope: Scope,
-    /// Number of searches. It is 1, but for `= ANY (array)` it is the number of elements of the
-    /// array.
+    /// Number of searches that the scan makes: the number of elements of the array for a condition
+    /// `= ANY (array)`, otherwise 1.
     pub times: f64,
-    /// True if the search may use bands that can miss rows.
+    /// True if the search may use bands (groups of a signature's hashes), by which it can miss
+    /// rows.
     pub approximate: bool,
-    /// Number of elements of the shortest query array of a condition `&&`; `None` without `&&`.
+    /// Number of elements of the query array in the condition `&&`. The smallest number if there
+    /// are several such conditions, and `None` if there are none.
     pub elements: Option<f64>,
-    /// Number of elements of the shortest query array of a condition `@>`; `None` without `@>`.
+    /// Number of elements of the query array in the condition `@>`. The smallest number if there
+    /// are several such conditions, and `None` if there are none.
     pub contained: Option<f64>,
 }
 
@@ -118,7 +122,7 @@ impl<'a> PathQuals<'a> {
         quals
     }
 
-    /// Takes a condition on the index's last column into account.
+    /// Changes `self` to take into account `condition`, a condition on the index's last column.
     fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
         match condition.kind() {
             ExprKind::Any(_, operands) => {
@@ -135,7 +139,8 @@ impl<'a> PathQuals<'a> {
         }
     }
 
-    /// Takes a condition `column operator operand` on the index's last column into account.
+    /// Changes `self` to take into account the condition `column operator operand`, where `column`
+    /// is the index's last column.
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
         let family = path.families[path.families.len() - 1];
         let strategy = catalog::strategy_in_family(operator, family) as u16;

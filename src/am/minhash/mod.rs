@@ -37,14 +37,14 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
     }
 }
 
-/// Calls a function with the signature in an SQL value. If the value must be read from TOAST, it is
-/// copied, and the copy is freed after the call, because a caller may do so for millions of rows.
-/// Raises an internal error for a value of another form.
+/// Calls `each` with the signature in an SQL value, and returns the result. A value that must be
+/// read from TOAST is copied. The copy is freed after the call, because a caller may read the
+/// signatures of millions of rows. Raises an internal error if the value is not a signature.
 pub fn with_signature<T>(value: Value, each: impl FnOnce(&Signature) -> T) -> T {
     value.with_body(|body| each(&Signature::from_body(body)))
 }
 
-/// Calls a function with the ball of signatures in an SQL value, like [`with_signature`].
+/// Calls `each` with the ball of signatures in an SQL value, like [`with_signature`].
 pub fn with_ball<T>(value: Value, each: impl FnOnce(&SignatureBall) -> T) -> T {
     value.with_body(|body| each(&SignatureBall::from_body(body)))
 }

@@ -9,7 +9,8 @@ use neardup_pg::errors::UserError;
 /// Maximum number of hashes in a band.
 pub const MAX_ROWS: i32 = MAX_BAND_WIDTH as i32;
 
-/// Number of hashes in a signature if the option is not given, the same as for `minhash()`.
+/// Number of hashes in a signature if the option `hashes` is not given. `minhash()` makes as many
+/// by default.
 pub const DEFAULT_HASHES: usize = 128;
 
 /// Options of an index on signatures as the user gave them.
@@ -26,8 +27,8 @@ pub struct BandOptions {
 }
 
 impl BandOptions {
-    /// Returns the bands that follow from the options. Raises an error if the options are
-    /// impossible.
+    /// Returns the bands (groups of the hashes of a signature) that follow from the options. Raises
+    /// an error if the options are impossible.
     pub fn bands(&self) -> Bands {
         let or = |given: usize, default| if given == 0 { default } else { given };
         let hashes = or(self.hashes, DEFAULT_HASHES);

@@ -1,10 +1,11 @@
 //! Search of an index on MinHash signatures.
 //!
-//! Bands find all rows up to a guaranteed number of mismatches. For a larger radius, the search
+//! A band is a group of a signature's hashes. By rows that have a band in common with the query, a
+//! search finds all rows up to a guaranteed number of mismatches. For a larger radius, the search
 //! reads the sketches of all rows, and finds all of them too. A sketch is a short summary of a
 //! signature, which the index stores. If both the query and the session allow it, the search uses
-//! the bands nevertheless, and may miss rows. The index does not store signatures, so the server
-//! rechecks each row.
+//! the bands also for a larger radius, and may miss rows. The index does not store signatures, so
+//! the server rechecks each row.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};
@@ -64,8 +65,9 @@ impl<const N: usize> BandSearch<N> {
         }
     }
 
-    /// Returns the condition that a scan key contains; `None` if no signature can fulfil it.
-    /// `scope` is the hash of the searched scope.
+    /// Returns the condition that a scan key contains; `None` if no signature can fulfil the
+    /// condition. `scope` is the hash of the searched scope, or `None` if the search is not limited
+    /// to one scope.
     fn qual(&self, key: ScanKey, scope: Option<u64>) -> Option<SignatureQual<N>> {
         let qual = |center: &Signature, mismatches: usize, approximate| {
             // Signatures of other lengths cannot be compared with the centre. The index contains

@@ -16,7 +16,8 @@ use neardup_pg::storage::pages::IndexPages;
 pub struct SetSearch<const N: usize> {
     /// Search of the tree; `None` before the search begins.
     scan: Option<SetScan<N>>,
-    /// True if the index cannot decide which rows fulfil the conditions.
+    /// True if the server must check the conditions again for each row, because the index cannot
+    /// decide which rows fulfil them.
     rechecks: bool,
     /// Buffer for the rows of one step.
     tids: Vec<Tid>,
@@ -46,8 +47,8 @@ impl SetQual {
         }
     }
 
-    /// Relative cost of a search by this condition. The condition with the smallest number is the
-    /// cheapest.
+    /// Relative cost of a search by this condition. The search uses the condition for which this
+    /// number is smallest.
     fn cost(&self) -> usize {
         match self {
             SetQual::Overlaps(elements) => elements.len(),

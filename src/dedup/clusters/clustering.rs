@@ -20,7 +20,7 @@ use neardup_pg::order_by::OrderBy;
 use neardup_pg::storage::temp::TempSpace;
 
 /// Metric by which rows are clustered: fingerprints, signatures or texts. `N` is the number of
-/// words that identify a node, and `M` is `N + 1`. `D` is the number of words of an entry in
+/// words that identify a node, and `M` is `N + 1`. `D` is the number of words of a key in
 /// [`Graph::crowded`].
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
     /// Searches the index. Returns the nodes, their rows, and the pairs of near nodes that `method`
@@ -51,9 +51,9 @@ pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
 /// whether they are near-duplicates.
 pub type Accept<'a> = &'a mut dyn FnMut(u32, u32) -> bool;
 
-/// Finds the clusters and passes their rows to `give`: clusters in the rank order of their
-/// representatives, and the rows of a cluster in rank order. Skips clusters of one row unless the
-/// caller asks for them.
+/// Finds the clusters and passes their rows to `give`: clusters in the order of their
+/// representatives' ranks, and the rows of a cluster in the order of their own ranks. Skips
+/// clusters of one row unless the caller asks for them.
 pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     metric: &mut impl ClusterMetric<N, M, D>,
     relations: &LockedIndex,
@@ -109,9 +109,10 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     list(&mut listed, min_size, files, compare, give);
 }
 
-/// Ranks all rows in the order of `keep`, or by address if `keep` is `None`. The row to keep thus
-/// has the lowest rank of its cluster. Returns an entry for each row: the key is the node and the
-/// rank in one word, then the words that identify the node. The value is the row's address.
+/// Ranks all rows in `members` in the order of `keep`, or by address if `keep` is `None`. The row
+/// to keep thus has the lowest rank of its cluster. Returns an entry for each row: the key is the
+/// node and the rank in one word, then the words that identify the node. The value is the row's
+/// address.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
@@ -173,7 +174,7 @@ fn not_one_for_each() -> ! {
 }
 
 /// Passes the rows of clusters with at least `min_size` rows to `give`. `listed` has all rows by
-/// cluster, then by rank.
+/// cluster, then by rank. `compare` compares a member with its representative.
 fn list<const N: usize, const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,

@@ -257,8 +257,8 @@ fn cluster(
     });
 }
 
-/// Empty set of representatives among crowded nodes. The graph has no crowded nodes, because a
-/// caller's query returns all pairs.
+/// Empty set of representatives among crowded nodes (nodes with too many pairs to list). The graph
+/// has no crowded nodes, because a caller's query returns all pairs.
 struct NoCenters;
 
 impl Centers<TempSpace, 1> for NoCenters {

@@ -246,8 +246,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             }
         });
         let mut pairs = ExternalSort::<TempSpace, 1>::new(share() / 2);
-        // The new nodes of one candidate node are near each other by the index. The method `star`
-        // compares the new nodes of crowded candidate nodes later.
+        // The new nodes of one candidate node are near each other by the index, so their texts are
+        // compared. The method `star` compares the new nodes of crowded candidate nodes later.
         for node in 0..found.nodes {
             let new = new_nodes.of(files, node);
             if new.len() > 1 && is_crowded.get(files, node) == 0 {

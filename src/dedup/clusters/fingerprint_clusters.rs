@@ -75,8 +75,8 @@ struct NodeSearch<'a, const N: usize> {
     plan: PairPlan<N>,
     /// Index entries whose rows take part.
     wanted: Wanted,
-    /// Index entries that the current search reads: all entries, or only the entries of one scope
-    /// for each scope hash.
+    /// Index entries that the current search reads: all entries or, if several scopes have the same
+    /// hash, only the entries of one scope for each hash.
     part: Part,
     /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
     /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if
@@ -97,8 +97,8 @@ impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N
             return self.find(Thinning::Degree(u32::MAX), files);
         }
         let found = self.forest(files).or_else(|gap| match gap {
-            // Scopes share a hash, so pairs that connect two fingerprints of one scope may be
-            // missing.
+            // Several scopes have the same hash, so the forest may lack pairs that connect two
+            // fingerprints of one scope.
             Gap::Scopes => self.forest_by_scopes(files).ok_or(gap),
             _ => Err(gap),
         });
@@ -174,7 +174,7 @@ impl<const N: usize> NodeSearch<'_, N> {
 
     /// Finds a forest if several scopes have the same hash. Runs several searches, each for one
     /// scope of each hash, and joins their graphs. Returns `None` if the pairs that were found may
-    /// not connect everything.
+    /// not connect all fingerprints that the full set of pairs connects.
     fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
         let wanted = &mut self.wanted;
         let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);
@@ -188,8 +188,9 @@ impl<const N: usize> NodeSearch<'_, N> {
         Some(all)
     }
 
-    /// Runs one search for pairs, thinned by `thinning`, and returns the graph of their nodes.
-    /// Skips the entries in `self.invisible`, and adds other entries without a visible row to it.
+    /// Runs one search for pairs, and returns the graph of their nodes. `thinning` determines which
+    /// pairs the search may omit. Skips the entries in `self.invisible`, and adds other entries
+    /// without a visible row to it.
     fn find<const M: usize>(&mut self, thinning: Thinning, files: &mut TempSpace) -> Graph<M, M> {
         let index = self.index;
         let mut invisible = self.invisible.set(files);
@@ -229,9 +230,10 @@ impl<const N: usize> NodeSearch<'_, N> {
     }
 }
 
-/// Searches for pairs of fingerprints. Returns two entries for each pair, one for each fingerprint,
-/// in the key order of the first permutation. The key of an entry is the fingerprint's key in the
-/// first permutation, and the value is the number of the pair.
+/// Searches for pairs of fingerprints. Ignores index entries for which `is_skipped` is true.
+/// Returns two entries for each pair, one for each fingerprint. The key of an entry is the
+/// fingerprint's key in the first permutation (ordered copy of all keys), and the value is the
+/// number of the pair. The result is sorted by key.
 fn find_ends<const N: usize>(
     index: &Index<N>,
     plan: &PairPlan<N>,

@@ -23,13 +23,15 @@ pub struct Graph<const M: usize, const D: usize> {
     pub ends: ExternalSort<TempSpace, 2>,
     /// Entries of crowded nodes, which have so many pairs that `ends` lacks some of them. A crowded
     /// fingerprint has one entry: the node and the fingerprint, with the scope's number as the
-    /// value. A signature has one entry for each crowded bucket: the node, the bucket and the
-    /// sketch, with the index entry as the value.
+    /// value. A signature has one entry for each bucket (rows with equal leading key bits) in which
+    /// it is crowded: the node, the bucket and the sketch, with the index entry as the value.
     pub crowded: ExternalSort<TempSpace, D>,
-    /// Number of pairs in the graphs that were appended to this one.
+    /// Number of pairs in the graphs that were appended to this graph. The pairs of the next
+    /// appended graph are numbered from it.
     pairs: u64,
-    /// Reason why the pairs may not connect everything, if the search looked only for a forest of
-    /// pairs. Ignored for other graphs.
+    /// Reason why the pairs may not connect all nodes that all pairs together would connect, if the
+    /// search looked only for a forest (a small set of pairs that connects the same nodes as all
+    /// pairs). Ignored for other graphs.
     pub gap: Gap,
 }
 

@@ -121,11 +121,12 @@ impl<const D: usize> Links<D> {
 /// End of a pair: the number of the node and, for the method `star`, the rank of the node.
 type End = (u32, u32);
 
-/// Joins the two ends of each pair of nodes. Ends must be added in the order of their pairs.
+/// Brings together the two ends of each pair of nodes. Ends must be added in the order of their
+/// pairs.
 #[derive(Default)]
 struct PairJoin {
-    /// Last end added, if its other end is still missing: the number of the pair, the scope, and
-    /// the end.
+    /// Last end added, if the other end of its pair is still missing: the number of the pair, the
+    /// scope, and the end.
     open: Option<([u64; 2], End)>,
 }
 

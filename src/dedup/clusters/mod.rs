@@ -52,7 +52,8 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             exhaustive: flag(8),
             confirmation,
         };
-        // Raises errors in the caller's expressions now, before the search, which may take long.
+        // Checks the caller's expressions before the search, which may take a long time. An invalid
+        // expression thus raises an error at once.
         if let Some(keep) = &arguments.keep {
             keep.check(relations.table());
         }

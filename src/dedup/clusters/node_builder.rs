@@ -19,8 +19,8 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Reader of the ends of pairs, in the key order of the first permutation. An end is one of the two
-/// fingerprints of a pair.
+/// Reader of the ends of pairs, in the key order of the index's first permutation (ordered copy of
+/// all keys). An end is one of the two fingerprints of a pair.
 pub struct PairEnds<const N: usize> {
     sorted: Sorted<TempSpace, N>,
     /// Next end: the key of its fingerprint in the first permutation, and the number of the pair.
@@ -94,7 +94,7 @@ struct PendingFetch {
     entry: Tid,
     /// Position of the entry's event in the list of events.
     event: usize,
-    /// First word of the key, which is the hash of the scope if the index has one.
+    /// First word of the key, which is the hash of the scope if the index has scopes.
     key_prefix: u64,
 }
 
@@ -146,8 +146,8 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
         }
     }
 
-    /// Adds the next index entry, in the key order of the first permutation, and merges it with the
-    /// pairs of its fingerprint.
+    /// Adds the next index entry, and merges it with the pairs of its fingerprint. Entries must be
+    /// added in the key order of the first permutation (ordered copy of all keys).
     pub fn add_entry(&mut self, files: &mut TempSpace, fingerprint: Key<N>, entry: Tid) {
         if self.current != Some(fingerprint) {
             self.add_pairs(files);
@@ -185,7 +185,7 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
 
     /// Fetches the rows of all entries among the events, and writes the events to the graph.
     fn flush(&mut self, files: &mut TempSpace) {
-        // The first events may belong to the last fingerprint before the previous flush.
+        // The first events may belong to a fingerprint that began before the previous flush.
         let mut key = self.nodes.fingerprint;
         for (event, one) in self.events.iter().enumerate() {
             match *one {
@@ -198,7 +198,8 @@ impl<'a, const N: usize, const M: usize> NodeBuilder<'a, N, M> {
                 _ => (),
             }
         }
-        // Scopes require hash order, because `RowLookup` keeps scope numbers for one hash only.
+        // With scopes, rows are fetched in the order of the scope hashes, because `RowLookup` keeps
+        // the scope numbers of only one hash.
         if self.rows.scope.is_none() {
             self.pending.sort_unstable();
         }
@@ -240,7 +241,9 @@ pub struct GraphWriter<'a, const N: usize, const M: usize> {
 }
 
 impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
-    /// Creates an empty graph. Adds entries without a visible row to `invisible`.
+    /// Creates a writer with an empty graph. It adds entries without a visible row to `invisible`.
+    /// If `thinning` limits the pairs of a fingerprint, fingerprints with more pairs also become
+    /// crowded nodes.
     pub fn new(thinning: Thinning, invisible: &'a mut TidList) -> Self {
         GraphWriter {
             graph: Graph::new(share()),
@@ -307,8 +310,8 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
     }
 }
 
-/// Fetches the rows of index entries and numbers their scopes. For an index with scopes, calls must
-/// be in the key order of the first permutation.
+/// Fetches the rows of index entries and numbers their scopes. For an index with scopes, rows must
+/// be looked up in the key order of the first permutation (ordered copy of all keys).
 pub struct RowLookup<'a> {
     rows: HeapFetch<'a>,
     scope: Option<ScopeColumns<'a>>,

@@ -18,15 +18,15 @@ use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
 /// Maximum number of parts, which is the maximum number of scopes with one hash. The search of each
-/// part reads the whole index.
+/// part reads the whole index. With more parts, [`ScopeParts::find`] returns `None`.
 const MOST_PARTS: u32 = 64;
 
 /// Set of the index entries that one search reads.
 pub enum Part {
     All,
-    /// All entries except these.
+    /// All entries except the entries in this set.
     Without(TidSet),
-    /// Only these entries.
+    /// Only the entries in this set.
     Only(TidSet),
 }
 
@@ -43,8 +43,8 @@ impl Part {
 
 /// Iterator over the parts of an index's entries.
 pub struct ScopeParts {
-    /// Index entries whose scope is not the first with its hash. The key is the scope's number,
-    /// then the entry.
+    /// Index entries whose scope is not the first scope with its hash. The key is the scope's
+    /// number among the scopes with that hash, then the entry.
     later: ExternalSort<TempSpace, 2>,
     /// Entries of `later` that no part contains yet, by scope number. `None` before the first part.
     sorted: Option<Sorted<TempSpace, 2>>,
@@ -77,7 +77,7 @@ impl ScopeParts {
             count: 1,
         };
         let mut progress = Progress::estimated("separating scopes", "rows", index.estimated_rows());
-        // Entries with the same hash are adjacent.
+        // In key order, entries with the same scope hash are adjacent.
         let mut walk = KeyOrderScan::new(index.block_layout.clone());
         let (tree, mut entries, mut more) = (index.tree(), Vec::new(), true);
         while more {

@@ -64,7 +64,7 @@ struct SignatureNodes<'a, const N: usize> {
     arguments: &'a ClusterArguments,
     bound: SignatureBound,
     rows: SignatureRows<'a>,
-    /// Number of crowded buckets that the search has found.
+    /// Number of crowded buckets (buckets with too many pairs to list) that the search has found.
     buckets: u32,
     /// Representative in the last comparison: its packed index entry, and its row if the snapshot
     /// sees it.
@@ -170,8 +170,9 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Pair number of the rows in [`NodeEnds`] that are not the end of a pair there: rows in a crowded
-/// bucket, and rows that become nodes without a pair.
+/// Stands for the pair number of a row in [`NodeEnds`] that is added without a pair: a row in a
+/// crowded bucket (a bucket with too many pairs to list), or a row that becomes a node without a
+/// pair.
 const NO_PAIR: u64 = u64::MAX;
 
 /// Ends of pairs of rows. The key is the packed index entry of the row, then the number of the

@@ -16,7 +16,7 @@ pub struct FeatureSets {
     offsets: [Paged<TempSpace>; 2],
     /// Number of the set that is in `a`. `None` if the set in `a` has no known number.
     last: Option<u32>,
-    /// First set of the last comparison.
+    /// First set of the last comparison, kept because the next comparison often needs the same set.
     a: Vec<u64>,
     /// Second set of the last comparison.
     b: Vec<u64>,

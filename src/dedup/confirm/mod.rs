@@ -41,7 +41,8 @@ pub struct ConfirmArgument {
 }
 
 impl ConfirmArgument {
-    /// Returns the argument `confirm`, or `None` if it is NULL, and the bound of the search. `n` is
+    /// Returns two values: the argument `confirm`, which is `None` if it is NULL, and the bound of
+    /// the search. The bound is `None` if the caller passes neither a bound nor `confirm`. `n` is
     /// the position of `confirm`, and the array has the positions of `radius` and `similarity`.
     /// With `confirm`, `similarity` is the minimum similarity of the texts (0.8 by default), and
     /// `radius` is the maximum distance of candidates. A similarity in the returned bound is that
@@ -115,7 +116,7 @@ pub fn search_bound(
 impl Confirmation {
     /// Reads the text of each row whose address `next` returns. Calls `each` with the address of
     /// the row and the sorted hashes of the text's features, in no particular order of rows. A row
-    /// without a text has no features. `count` is the number of rows.
+    /// without a text has no features. `count` is the number of these addresses.
     pub fn for_each_text(
         &self,
         relations: &LockedIndex,

@@ -35,8 +35,8 @@ pub struct FingerprintPairs {
     progress: Progress,
 }
 
-/// Callback that returns the number of the next range to search. It returns `None` if no range is
-/// left, or if whole permutations are searched.
+/// Callback that returns the number of the next range (part of a permutation) to search. It returns
+/// `None` if no range is left, or if whole permutations are searched.
 pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
 
 impl FingerprintPairs {

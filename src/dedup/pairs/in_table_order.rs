@@ -14,8 +14,8 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Number of pairs in the first batch. The number doubles with each batch, up to a maximum.
 const FIRST_BATCH: u64 = 1024;
-/// Number of rows in the index per pair in the largest batch. At this ratio, a batch looks up about
-/// ten rows of a typical page together.
+/// Number of rows in the index for each pair of the largest batch. A batch of this size looks up
+/// about ten rows of a typical page together.
 const ROWS_FOR_EACH: f64 = 8.0;
 /// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;
@@ -57,7 +57,8 @@ pub struct Batches {
 /// State of a batch whose rows are being looked up.
 enum Batch {
     /// The first rows of the pairs are being looked up. Has the remaining pairs, sorted by first
-    /// entry, and the pairs whose first row is visible. The latter will be sorted by second entry.
+    /// entry, and the pairs whose first row is visible. The pairs with a visible first row will be
+    /// sorted by second entry.
     First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
     /// The second rows of the pairs are being looked up. Has the remaining pairs, sorted by second
     /// entry.
@@ -120,7 +121,10 @@ impl Batches {
     }
 }
 
-/// Looks up the first rows of up to [`AT_A_TIME`] pairs. Returns the rest of the batch.
+/// Looks up the first row of each of the next pairs in `pairs`, at most [`AT_A_TIME`] pairs. Adds a
+/// pair to `by_second` if the snapshot sees its first row. Returns the batch with the remaining
+/// pairs. If there are none, returns a batch in which the second rows of the pairs in `by_second`
+/// are looked up.
 fn look_up_first(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -141,8 +145,9 @@ fn look_up_first(
     Batch::First(pairs, by_second)
 }
 
-/// Looks up the second rows of up to [`AT_A_TIME`] pairs. Returns the rest of the batch, or `None`
-/// at its end.
+/// Looks up the second row of each of the next pairs in `pairs`, at most [`AT_A_TIME`] pairs.
+/// Appends a pair to `found` if the snapshot sees its second row. Returns the batch with the
+/// remaining pairs, or `None` at its end.
 fn look_up_second(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,

@@ -75,8 +75,8 @@ pub trait PairSearch {
 trait EdgeSource {
     /// Returns the next pair, or `None` after the last pair. A pair has two sides, each a row or a
     /// run of rows with equal signatures. The `u32` is the number of positions in which the
-    /// signatures of the two sides differ. `relations` opens the index, which is closed between two
-    /// calls.
+    /// signatures of the two sides differ. `equal_rows` has the runs. `relations` opens the index,
+    /// which is closed between two calls.
     fn next_edge(
         &mut self,
         equal_rows: &mut EqualRows,
@@ -190,7 +190,7 @@ impl SetReturning for PairSet {
 }
 
 /// Raises an error if an index has been rebuilt since a search of it began. `file` is the number of
-/// the index's file at that time.
+/// the index's file when the search began.
 fn check_file(relations: &LockedIndex, file: u32) {
     if relations.index().file_number() != file {
         UserError::new(

@@ -12,12 +12,13 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs that an index entry may have in one chunk of a permutation before its row is
-/// fetched. Further pairs are reported only if the row is visible.
+/// Number of pairs of an index entry, in one chunk of a permutation (ordered copy of all keys),
+/// that are reported without fetching the entry's row. Further pairs of the entry are reported only
+/// if its row is visible.
 const TRUSTED: u32 = 16;
 
-/// Search for pairs by a plan. Searches whole permutations, or ranges of them if several processes
-/// share the work.
+/// Search for pairs by a plan. Searches whole permutations (ordered copies of all keys). If several
+/// processes share the work, searches ranges of permutations instead.
 pub struct PlannedSearch<const N: usize> {
     pairs: Pairs<N>,
     /// Number of rows for which the plan was made.
@@ -62,8 +63,8 @@ pub trait Search {
     fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
 
     /// Searches for some pairs of wanted entries and adds them to `batches`. Returns false at the
-    /// end of the search. An entry with many pairs is added only if its row is visible. For an
-    /// index without scopes.
+    /// end of the search. If an entry has many pairs, some of them are added only if the entry's
+    /// row is visible. For an index without scopes.
     fn collect(
         &mut self,
         relations: &LockedIndex,
@@ -80,7 +81,8 @@ pub trait Search {
         found: &mut Vec<FoundPair>,
     ) -> bool;
 
-    /// Returns the number of passes over permutations, and the number of completed passes.
+    /// Returns the number of passes over permutations that the search makes, and the number of
+    /// completed passes.
     fn passes(&self) -> (u64, u64);
 
     /// Returns the estimated time of reading the index and comparing fingerprints, in nanoseconds.
@@ -109,7 +111,7 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 
     fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Vec<u64> {
-        /// Maximum number of ranges for each process. With many ranges all processes end at almost
+        /// Maximum number of ranges for each process. With many ranges, all processes end at almost
         /// the same time.
         const FOR_EACH: usize = 16;
         /// Minimum number of leaves of a range, because each range reads one extra leaf at its

@@ -2,11 +2,13 @@
 //!
 //! The search of the index collects a batch of candidates in temporary files. The size of a batch
 //! is at most a multiple of the number of rows. The rows of the batch are then looked up in the
-//! table. A pair that shares several bands may be in several batches. The batch with the first of
-//! these bands reports the pair.
+//! table. A pair that shares several bands (groups of positions with equal values) may be in
+//! several batches. The batch with the first of these bands reports the pair.
 //!
-//! Beyond the guarantee of the bands, the search compares the sketches of all rows with each other.
-//! The batches of such an exhaustive search fit in memory, regardless of the number of candidates.
+//! The bands find all pairs only up to the number of mismatches that the index was built for. For
+//! more mismatches, the search compares the sketches of all rows with each other, unless it may
+//! miss pairs. The batches of such an exhaustive search fit in memory, regardless of the number of
+//! candidates.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, Pairs};
 use neardup_blocktree::sort::{ExternalSort, Sorted};
@@ -22,23 +24,24 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Maximum number of candidates per row of the index, in a batch of a search by bands.
+/// Number of candidates per row of the index at which a batch of a search by bands ends.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Number of candidates that a batch of a search by bands may have even if the index is small.
+/// Lower limit of the number of candidates at which a batch of a search by bands ends. It applies
+/// to small indexes.
 const MIN_BATCH: f64 = 1e6;
-/// Maximum number of candidates in a batch of an exhaustive search.
+/// Number of candidates at which a batch of an exhaustive search ends.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
 /// Number of comparisons of two sketches after which an exhaustive search looks up the candidates
 /// found so far.
 const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
 
-/// Search for pairs of near but different signatures, one batch at a time.
+/// Search for pairs of near but different signatures, one batch of candidates at a time.
 pub struct SignatureEdges<const N: usize> {
     plan: SignaturePlan,
     search: Pairs<N>,
     /// True if the search of the index may find more candidates.
     more: bool,
-    /// Maximum number of candidates in a batch.
+    /// Number of candidates at which a batch ends.
     max_candidates: u64,
     is_first_batch: bool,
     /// Pairs of the current batch that have not been returned. The key is both index entries, then

@@ -67,8 +67,9 @@ impl SignaturePairs {
         Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
     }
 
-    /// Begins a search of the rows that meet `filter`. `otherwise` is the end of the hint in an
-    /// error about too much work. With `None`, the work is not limited ([`SignaturePlan::new`]).
+    /// Begins a search of the rows that meet `filter`. Raises an error if the search takes too much
+    /// work. The text `otherwise` is the end of that error's hint. If `otherwise` is `None`, the
+    /// work is not limited ([`SignaturePlan::new`]).
     fn begin(
         relations: &LockedIndex,
         bound: SignatureBound,
@@ -97,7 +98,7 @@ impl SignaturePairs {
         }
     }
 
-    /// Returns the next two sides, whose rows form pairs. `None` after the last.
+    /// Returns the next two sides, whose rows form pairs. Returns `None` after the last two sides.
     fn next_product(&mut self) -> Option<Product> {
         if !self.is_distinct
             && let Some((_, run)) = self.runs.next()
@@ -136,7 +137,7 @@ impl PairSearch for SignaturePairs {
             match (self.equal_rows.row(left, i), self.equal_rows.row(right, j)) {
                 (Some(a), Some(b)) => {
                     product.next = match self.is_distinct {
-                        // Returns only one pair of the two sides: no row has this number.
+                        // No row has this number, so only one pair of the two sides is returned.
                         true => [u32::MAX; 2],
                         false => [i, j + 1],
                     };

@@ -67,8 +67,8 @@ fn launch(pairs: &mut FingerprintPairs, relations: &LockedIndex) -> Option<Worke
     })
 }
 
-/// Returns the number of workers for a search that takes one process `nanoseconds`, or 0. Follows
-/// the planner's rules for a parallel index scan.
+/// Returns the number of workers for a search that takes one process `nanoseconds`. Returns 0 if
+/// one process should search alone. Follows the planner's rules for a parallel index scan.
 fn wanted_workers(relations: &LockedIndex, nanoseconds: f64) -> usize {
     let (table, index) = (relations.table(), relations.index());
     // Workers cannot read temporary tables. In parallel mode there are workers already.

@@ -12,7 +12,8 @@ use crate::dedup::bound::Bound;
 use crate::types::signature::similarity;
 use neardup_pg::locked_index::LockedIndex;
 
-/// Maximum estimated time for counting pairs, in nanoseconds.
+/// Maximum estimated time for counting pairs, in nanoseconds. If counting takes longer, the report
+/// estimates the number of pairs.
 const MAX_COUNTING: f64 = 1e9;
 /// Estimated nanoseconds to read one pair of fingerprints.
 const PER_PAIR: f64 = 200.0;
@@ -22,8 +23,8 @@ const PER_SIGNATURE_PAIR: f64 = 5000.0;
 const PER_BAND_ENTRY: f64 = 200.0;
 
 /// Returns the widest bound of the histogram up to which all pairs can be counted in about a
-/// second. Returns `None` if there is none. `bars` has the estimated number of pairs at each
-/// distance.
+/// second. Returns `None` if there is no such bound. `bars` has the estimated number of pairs at
+/// each distance.
 pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<Bound> {
     let relations = LockedIndex::reopen(index);
     with_words!(words_of(relations.index()), N => {
@@ -38,7 +39,8 @@ pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<
                 let Some(bands) = index.metric.bands() else {
                     return false;
                 };
-                // Beyond the guarantee of the bands, a search compares every two rows.
+                // A search by bands finds all pairs only up to this radius. A search with a larger
+                // radius compares every two rows.
                 let guaranteed = 1.0 - similarity(bands.guaranteed(), bands.hashes());
                 let entries = index.rows() * index.block_layout.permutations().len() as f64;
                 shown_radius(bound) <= guaranteed + 1e-9

@@ -53,7 +53,8 @@ impl ClusterRow {
         })
     }
 
-    /// Returns whether the row would be removed: it is not the representative.
+    /// Returns whether the row would be removed, because it is not the representative of its
+    /// cluster.
     pub fn goes(&self) -> bool {
         self.member != self.representative
     }
@@ -89,7 +90,7 @@ pub struct ListedRow {
     pub row: Tid,
     /// Distance from the kept row.
     pub distance: f64,
-    /// Positions of the radii at which the row would be removed, in the report's list of radii.
+    /// Radii at which the row would be removed, as positions in the report's list of radii.
     pub removed_at: Vec<usize>,
 }
 
@@ -97,8 +98,8 @@ pub struct ListedRow {
 /// with the kept row of each cluster first.
 pub struct Largest {
     limits: Limits,
-    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top. Of several
-    /// clusters with this size, it is the last one.
+    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top. If several
+    /// clusters have this size, the last one in the result is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     /// The largest clusters so far, by number.
     kept: HashMap<u64, FoundCluster>,
@@ -114,7 +115,8 @@ struct OpenCluster {
     kept: Tid,
     widest: f64,
     /// Rows with the largest distances from the kept row so far. The row with the smallest of these
-    /// distances is on top. Of several rows with this distance, it is the last one.
+    /// distances is on top. If several rows have this distance, the row that was added last is on
+    /// top.
     others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
     /// Number of rows added after the kept row.
     seen: u64,

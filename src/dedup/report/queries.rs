@@ -18,11 +18,11 @@ use neardup_pg::spi::{self, Connection};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::Value;
 
-/// Maximum total size of the texts on a page, in bytes.
+/// Maximum total size of the texts on a page, in bytes. The page omits the texts beyond it.
 const MOST_TEXT: i64 = 16 << 20;
 /// Tolerance for comparisons of similarities.
 const EPSILON: f64 = 1e-9;
-/// Maximum length of a row's key on the page, in characters.
+/// Maximum length of a row's key on the page, in characters. A longer key is truncated.
 const LONGEST_KEY: usize = 200;
 
 /// Queries of a report about one table and index.

@@ -30,14 +30,18 @@ const CHARACTERS: usize = 13;
 const SAMPLE: usize = 14;
 const EXHAUSTIVE: usize = 15;
 
-/// Maximum of the argument `clusters`. Also the maximum of the argument `members`, which is the
-/// number of rows that the page lists of each cluster.
+/// Maximum of the argument `clusters`, the number of clusters on the page. Also the maximum of the
+/// argument `members`, the number of rows that the page lists of each cluster. Higher arguments
+/// raise an error.
 const MAX_CLUSTERS: i32 = 1000;
-/// Maximum number of rows that a page lists: `clusters` times `members`.
+/// Maximum number of rows that a page lists: `clusters` times `members`. A higher product raises an
+/// error.
 const MOST_ROWS: u64 = 10_000;
-/// Maximum of the argument `characters`, the number of characters shown of each text.
+/// Maximum of the argument `characters`, the number of characters shown of each text. A higher
+/// value raises an error.
 const MOST_CHARACTERS: i32 = 100_000;
-/// Maximum of the argument `sample_rows`, as in `neardup_distance_histogram`.
+/// Maximum of the argument `sample_rows`, as in `neardup_distance_histogram`. A higher value raises
+/// an error.
 const MOST_SAMPLED: i32 = 1_000_000;
 
 /// Arguments of `neardup_report` without the relation.

@@ -52,7 +52,8 @@ impl Subject {
             let sql = Expression::column(&name).as_text(table.attribute(number).atttypid);
             (sql, shown(name.to_bytes()))
         };
-        // Raises errors in the caller's expressions before the search.
+        // Checks the caller's expressions before the search, so that an invalid expression raises
+        // an error at once.
         let given = |name, expression: &Option<Expression>, text: &Option<String>| {
             let expression = expression.as_ref()?;
             let sql = expression.as_text(expression.check(name, table));

@@ -25,7 +25,9 @@ const NOT_ALLOWED: [&str; 7] = [
 /// Options that have a meaning for triggers but not for searches.
 const ONLY_TRIGGERS: [&str; 4] = ["confirm", "key", "manual", "notice"];
 
-/// Returns the arguments of the triggers. Raises an error for an option that is not allowed.
+/// Returns the arguments of the triggers: the column names, the options that follow from the goal
+/// and the similarity, then the caller's `options`. Raises an error for an option that is not
+/// allowed.
 pub fn written(
     goal: Goal,
     similarity: f64,

@@ -10,7 +10,7 @@ use neardup_blocktree::metric::Metric;
 use neardup_pg::catalog;
 use neardup_pg::order_by::OrderBy;
 
-/// Number of bits of the fingerprints of `minhash64`, which all statements use.
+/// Number of bits of a fingerprint. The statements make fingerprints with `minhash64`.
 const FINGERPRINT_BITS: u32 = 64;
 
 /// Row of the result of `neardup_setup`: a statement to run.

@@ -159,8 +159,8 @@ const ANALYZE_MARKS: Template = Template {
            come in the order of their keys.",
 };
 
-/// Like [`FINGERPRINTS_OF_EXISTING_ROWS`], in the order in which rows become originals. The trigger
-/// compares each row with those before it.
+/// Like [`FINGERPRINTS_OF_EXISTING_ROWS`], but updates the rows in the order in which they become
+/// originals. The trigger compares each row with the rows before it.
 const FINGERPRINTS_IN_ORDER: Template = Template {
     statement: "DO {quote}
 #variable_conflict use_column

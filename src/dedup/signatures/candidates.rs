@@ -17,8 +17,8 @@ const MISMATCH_BITS: u32 = 16;
 struct Candidate {
     /// Row addresses in the two index entries.
     entries: [Tid; 2],
-    /// Lower bound of the number of mismatches if the rows share no band. Each shared band lowers
-    /// it by one.
+    /// Lower bound of the number of mismatches if the signatures are equal in no band (group of
+    /// positions). Each band in which they are equal lowers this bound by one.
     least: usize,
     /// Number of the first band in which the search has found the pair.
     first_band: usize,
@@ -72,8 +72,9 @@ impl<'a> Candidates<'a> {
     }
 
     /// Compares the rows of the candidates in the table, and passes the near pairs to `give`, in
-    /// the order of their entries. `other_batches` is set if other batches may have found the same
-    /// pair in other bands. Then only the batch with the first of these bands reports the pair.
+    /// the order of their entries. `other_batches` is `None` if no other batch can contain a pair
+    /// of this batch. Otherwise it has the bands of the index. Only the batch of the first band
+    /// that a pair shares then passes the pair to `give`. `progress` counts the candidates.
     pub fn verify(
         self,
         rows: &mut SignatureRows,
@@ -131,8 +132,8 @@ pub struct Edge {
     pub mismatches: u32,
 }
 
-/// Compares candidates by the signatures in the table. Keeps the first row of a candidate for the
-/// next one.
+/// Compares candidates by the signatures in the table. Keeps the first row of a candidate, because
+/// the next candidate often has the same first row.
 struct Verifier<'r, 'a> {
     rows: &'r mut SignatureRows<'a>,
     /// Maximum number of positions in which near signatures differ.

@@ -17,7 +17,8 @@ use crate::dedup::row_filter::Wanted;
 use crate::dedup::tid_set::{self, TidSet};
 use neardup_pg::storage::temp::TempSpace;
 
-/// Flag in a packed [`Side`] for a run. Row addresses have only 48 bits.
+/// Bit of a packed [`Side`] that is set if the side is a run. Row addresses have only 48 bits, so
+/// they leave this bit free.
 const IS_RUN: u64 = 1 << 63;
 
 /// Side of a pair: a single row, or a run of rows with equal signatures.
@@ -73,7 +74,8 @@ pub struct EqualRows {
 }
 
 impl EqualRows {
-    /// Finds the runs of equal signatures among the wanted rows of an index.
+    /// Finds the runs of equal signatures among the rows of an index that are in `wanted`. `rows`
+    /// looks up the rows.
     pub fn find<const N: usize>(
         index: &Index<N>,
         rows: &mut SignatureRows,
@@ -181,7 +183,7 @@ impl RunsInOrder {
     }
 }
 
-/// Rows whose signatures may be equal, because their keys in the index are.
+/// Rows whose signatures may be equal, because their keys in the index are equal.
 struct MaybeEqualRows {
     /// Entries of rows. The key is a 128-bit hash of the signature and the scope, then the index
     /// entry. The value is the address at which the snapshot sees the row, or [`Tid::MIN`] for an

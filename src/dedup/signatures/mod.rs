@@ -1,8 +1,8 @@
 //! Search for near-duplicates among all signatures of an index.
 //!
-//! The index reports rows that may be near each other, in one pass over the permutation of each
-//! band. The signatures in the table decide. Rows with equal signatures are adjacent in the index,
-//! and the search compares only one of them.
+//! The index reports rows that may be near each other, in one pass over the permutation (ordered
+//! copy of all keys) of each band (group of positions). The signatures in the table decide. Rows
+//! with equal signatures are adjacent in the index, and the search compares only one of them.
 pub mod candidates;
 pub mod equal_rows;
 pub mod rows;
@@ -42,9 +42,10 @@ pub struct CrowdedRows {
     pub buckets: u32,
 }
 
-/// Passes each pair of rows with near signatures to `give` once, in the order of their entries.
-/// Adds rows with more than `max_bucket_pairs` pairs in a bucket to `crowd`, and skips pairs of two
-/// such rows. Only one row of each run of equal signatures takes part.
+/// Searches an index by `plan` for pairs of rows with near signatures. Passes each pair to `give`
+/// once, in the order of their entries. Adds rows with more than `max_bucket_pairs` pairs in a
+/// bucket to `crowd`, and skips the pairs of two such rows. Only one row of each run in
+/// `equal_rows` takes part.
 pub fn for_each_edge<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,

@@ -40,15 +40,15 @@ impl SignatureRow {
 }
 
 impl SignatureRow {
-    /// Returns the number of the first band whose hash two comparable rows share. `None` if they
-    /// share none.
+    /// Returns the number of the first band (group of positions) in which two comparable rows have
+    /// equal hashes. Returns `None` if there is no such band.
     pub fn first_shared(&self, other: &SignatureRow, bands: &Bands) -> Option<usize> {
         bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
 
-/// Lookup of rows by the entries of a signature index. Two rows are comparable only if all rows
-/// found in between have the same scope hash ([`SignatureRows::find`]).
+/// Lookup of rows by the entries of a signature index. Two found rows are comparable only if these
+/// two and all rows found between them have the same scope hash ([`SignatureRows::find`]).
 pub struct SignatureRows<'a> {
     rows: HeapFetch<'a>,
     columns: IndexColumns<'a>,
@@ -99,7 +99,8 @@ impl<'a> SignatureRows<'a> {
         Some((row, found.mismatches(other)?, found))
     }
 
-    /// Like [`SignatureRows::find`]. With `only`, returns only a row whose scope has this hash.
+    /// Like [`SignatureRows::find`]. If `only` is a hash, returns the row only if its scope has
+    /// that hash.
     fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, SignatureRow)> {
         let (row, mut found, values) = self.read(entry, only)?;
         if let Some((scope, values)) = self.scope.as_ref().zip(values) {
@@ -109,8 +110,8 @@ impl<'a> SignatureRows<'a> {
     }
 
     /// Reads the row of an index entry. Returns its address, the row without the number of its
-    /// scope, and the values of its scope. With `only`, returns only a row whose scope has this
-    /// hash.
+    /// scope, and the values of its scope. If `only` is a hash, returns the row only if its scope
+    /// has that hash.
     fn read(
         &mut self,
         entry: Tid,

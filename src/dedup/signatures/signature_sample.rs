@@ -12,7 +12,7 @@ use crate::dedup::row_sample::{RowComparison, count_by_sample, for_each_leaf};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of histogram lines from similarity 1 to 0, not counting the line of similarity 1.
+/// Number of histogram lines for similarities below 1. Line 0, for similarity 1, is not counted.
 const STEPS: usize = 50;
 
 /// Returns the number of the histogram line for signatures of `hashes` positions that differ in

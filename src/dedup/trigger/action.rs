@@ -38,7 +38,7 @@ impl PreparedAction {
         }
     }
 
-    /// Returns the columns and statements for marks, or `None` unless the action is `mark`.
+    /// Returns the columns and statements of the action `mark`. Returns `None` for other actions.
     pub fn marks(&self) -> Option<&Marks> {
         match self {
             PreparedAction::Mark(marks) => Some(marks),
@@ -82,7 +82,7 @@ pub fn run(
 
 /// Sets the mark of the new row to the key of the original `found`, and locks the original. Until
 /// the transaction ends, other sessions cannot delete the original or change the columns that make
-/// the mark true.
+/// the mark true (key, fingerprint, scope and mark).
 fn mark(
     marks: &Marks,
     table: Rel,
@@ -111,8 +111,8 @@ fn mark(
     Outcome::Write
 }
 
-/// Returns whether the current user may know the key of an existing row. `key` is the key column,
-/// and `value` is the key of the row.
+/// Returns whether the current user may know the key `value` of an existing row. `key` is the
+/// number of the key column.
 pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
     may_select(table, key) && (!has_policies(table) || marks.is_visible(value))
 }
@@ -130,8 +130,8 @@ fn refuse(table: Rel, columns: &Columns, found: &NearRow) -> ! {
     .raise()
 }
 
-/// Sends a notice that the new row was skipped because it is a near-duplicate of `found`. With
-/// `is_update`, the notice is that an UPDATE left the row unchanged.
+/// Sends a notice that the new row was skipped because it is a near-duplicate of `found`. If
+/// `is_update` is true, the notice is that the UPDATE did not change the row.
 pub fn notify(table: Rel, columns: &Columns, found: &NearRow, row: &NewRow, is_update: bool) {
     let left_out = match is_update {
         false => String::new(),

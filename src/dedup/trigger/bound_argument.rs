@@ -20,8 +20,8 @@ pub enum BoundArgument {
     Radius(CString),
     /// Value of the option `similarity`.
     Similarity(CString),
-    /// With `confirm=`: the minimum similarity of two texts. The maximum distance of rows whose
-    /// texts are compared follows from it.
+    /// Minimum similarity of two texts, for triggers with the option `confirm`. The maximum
+    /// distance of candidates (rows whose texts are compared) follows from it.
     Candidates(f64),
 }
 
@@ -67,9 +67,9 @@ impl BoundArgument {
         Ok(Some(max_distance(bound, metric)))
     }
 
-    /// Returns the minimum similarity of signatures for messages: the similarity as written, or
-    /// 0.8. With `confirm=`, returns the similarity of candidates for signatures of
-    /// [`DEFAULT_HASHES`] values, rounded down to two digits.
+    /// Returns the minimum similarity of signatures for messages: the similarity as written, or 0.8
+    /// if none was written. With the option `confirm`, returns the similarity of candidates for
+    /// signatures of [`DEFAULT_HASHES`] values, rounded down to two digits.
     pub fn similarity(&self) -> f64 {
         let share = match self {
             BoundArgument::Similarity(text) => number(text),

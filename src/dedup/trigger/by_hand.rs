@@ -3,8 +3,8 @@
 //!
 //! A row that meets the condition has the mark that statements give it. Without a mark it is an
 //! original, even if it is near another row. The row that its mark names stays an original, too.
-//! The trigger sets the marks of all other rows, as with `manual=false`. `neardup_remark` does the
-//! same.
+//! The trigger sets the marks of all other rows, as with `manual=false`. `neardup_remark` follows
+//! the same rules.
 use std::ffi::CString;
 
 use super::columns::Columns;
@@ -47,7 +47,8 @@ impl ByHand {
         })
     }
 
-    /// Returns whether a row with this fingerprint meets the condition.
+    /// Returns whether `row` meets the condition. `fingerprint` is the row's fingerprint, which is
+    /// not in `row` yet if the column is generated.
     pub fn holds(&self, table: Rel, row: &NewRow, fingerprint: Option<Value>) -> bool {
         let complete = self.generated.complete(table, row);
         let row = complete.as_ref().unwrap_or(row);
@@ -57,15 +58,15 @@ impl ByHand {
         self.condition.holds(&self.statement, row.as_record())
     }
 
-    /// Returns whether a row that meets the condition is marked with this key.
+    /// Returns whether any row of the table is marked with `key` and meets the condition.
     fn is_named_by_kept_mark(&self, table: Rel, marks: &Marks, key: Value) -> bool {
         let holds = |row: Value| self.condition.holds(&self.statement, row);
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row that a statement writes. `key` is the key column. `stays` is
-    /// true if an UPDATE keeps the row's fingerprint, scope and text. Returns `None` if the rules
-    /// of `manual=false` apply to the row.
+    /// Decides about the mark of a row that a statement writes. `key` is the number of the key
+    /// column. `stays` is true if an UPDATE keeps the row's fingerprint, scope and text. Returns
+    /// `None` if the trigger decides itself, as with `manual=false`.
     pub fn decide(
         &self,
         marks: &Marks,
@@ -88,8 +89,9 @@ impl ByHand {
     }
 }
 
-/// Applies the mark that a statement gives to a row. The row meets the condition of
-/// `manual=<condition>`.
+/// Applies the mark that a statement gives to the row `incoming`, which meets the condition of
+/// `manual=<condition>`. `key` is the number of the key column. `stays` is true if an UPDATE keeps
+/// the row's fingerprint, scope and text.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);
@@ -97,7 +99,7 @@ fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDe
     let visible = |value: Value| action::may_know(marks, table, key, value);
     let before = incoming.old.and_then(|old| old.get(marks.mark));
     if incoming.recheck {
-        // The original that the mark names was changed, marked or deleted.
+        // The original that the row's previous mark names was changed, marked or deleted.
         return match before.map(|before| marks.follow(table, before, own)) {
             Some(Ok(original)) => {
                 incoming.row.set(marks.mark, Some(original.get()));

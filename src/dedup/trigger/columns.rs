@@ -119,7 +119,8 @@ impl Deref for Columns {
 }
 
 impl Columns {
-    /// Finds the columns and the index for a trigger on `table`. Raises an error if one is missing.
+    /// Finds the columns and the index for a trigger on `table`. Raises an error if a column or the
+    /// index is missing.
     pub fn find(table: Rel, types: ExtensionTypes, arguments: &Arguments) -> Self {
         let named = NamedColumns::find(table, arguments);
         let column_type = table.attribute(named.fingerprint).atttypid;
@@ -147,8 +148,8 @@ impl Columns {
     }
 }
 
-/// Returns the number of the column `name`. Raises an error if it is missing. `argument` describes
-/// the trigger's argument that names it.
+/// Returns the number of the column `name`. Raises an error if the table has no such column.
+/// `argument` describes the trigger's argument that names it.
 pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
     table
         .column_number(name)
@@ -192,7 +193,7 @@ fn require_fingerprints(table: Rel, types: ExtensionTypes, column: i16) {
     .raise()
 }
 
-/// Maximum number of columns that a hint lists.
+/// Maximum number of columns that a hint lists. A longer list ends with an ellipsis.
 const MOST_LISTED: usize = 20;
 
 fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
@@ -237,7 +238,8 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     }
 }
 
-/// Index in which a trigger can look up near rows. Its scope columns are exactly the trigger's.
+/// Index in which a trigger can look up near rows. The index has exactly the scope columns of the
+/// trigger.
 struct Suitable<'a> {
     index: Rel<'a>,
     scope: Vec<EqualColumn>,
@@ -333,8 +335,9 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     table.indexes().into_iter().filter_map(limit).max()
 }
 
-/// Returns the scope columns with these names from an index that has exactly these columns before
-/// the fingerprint. Returns `None` if a column is missing or there is no such index.
+/// Finds an index with exactly the columns `names`, in any order, before the fingerprint column.
+/// `fingerprint` is the number of that column. Returns the columns `names` in index order, or
+/// `None` if a column or such an index is missing.
 pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<Vec<EqualColumn>> {
     let wanted: Vec<i16> = (names.iter())
         .map(|name| table.column_number(name))
@@ -345,9 +348,9 @@ pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<
     })
 }
 
-/// Returns the columns before the fingerprint in an index, in index order. Returns `None` unless
-/// the index is a usable neardup index on the fingerprint column with exactly the wanted columns
-/// before it.
+/// Returns the columns before the fingerprint in an index, in index order. `fingerprint` and
+/// `wanted` are column numbers. Returns `None` unless the index is a usable neardup index on the
+/// column `fingerprint` with exactly the columns `wanted` before it.
 fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<EqualColumn>> {
     let form = index.index_form();
     if !index.is_neardup_index() || !form.is_valid || !form.is_ready {

@@ -32,8 +32,8 @@ impl ComparedValue {
     }
 
     /// Returns the distance of an existing row to this value, in bits or mismatches. Returns `None`
-    /// if it exceeds `columns.limit` or the scopes differ. Compares the values of the scopes,
-    /// because the index has only a hash of them.
+    /// if the distance exceeds `columns.limit`, or if the scopes differ. Compares the values of the
+    /// scopes, because the index has only a hash of them.
     pub fn distance_to_row(&self, row: &Slot, columns: &Columns) -> Option<u32> {
         let fingerprint = row.get(columns.fingerprint)?;
         let same_scope = (columns.scope.iter().zip(&self.scope)).all(|(column, value)| {

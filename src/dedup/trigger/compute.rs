@@ -130,15 +130,17 @@ fn statement(types: ExtensionTypes, column_type: pg_sys::Oid, arguments: &Argume
     CString::new([b"SELECT ", call.as_slice(), cast].concat()).expect("made of C strings")
 }
 
-/// Returns the SQL call of a function that makes fingerprints from a text. `text` is an SQL
-/// expression, and `parameters` are names and values. Raises error 22023 for an unknown name.
+/// Returns the SQL call of a function that makes fingerprints from a text. `text` is the SQL
+/// expression for the text. `parameters` has the names and values of the function's other
+/// parameters. Raises error 22023 for an unknown name.
 pub fn call(
     types: ExtensionTypes,
     function: &CStr,
     parameters: &[(CString, CString)],
     text: &[u8],
 ) -> Vec<u8> {
-    // This variant has all parameters of the function, and `without`, the set of common features.
+    // The variant `*_without` of the function has all parameters of the function. Its parameter
+    // `without` is the set of common features.
     let without = CString::new([function.to_bytes(), b"_without"].concat()).expect("C strings");
     let mut known = catalog::parameters_of_text_functions(types.schema(), &without);
     known.sort_by_key(|name| name.as_c_str() == c"without");
@@ -209,7 +211,8 @@ fn listed(makes: impl Fn(&CStr) -> bool) -> String {
     names.join(", ")
 }
 
-/// Raises error 42804: no function is the default for the column's type.
+/// Raises error 42804: no function is the default for the column's type. `in_bigint` is true if
+/// that type is `bigint`, or a domain over it.
 fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     let type_name = catalog::type_name(column_type);
     UserError::new(
@@ -234,8 +237,8 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
     .raise()
 }
 
-/// Raises error 42804: the function in the trigger's arguments makes values of another type than
-/// the column's. The hint lists the functions that fit.
+/// Raises error 42804: the function in the trigger's arguments makes values of type `makes`, and
+/// the column has another type. The hint lists `others`, the functions that fit the column.
 fn refuse_function(
     function: &CStr,
     makes: &CStr,

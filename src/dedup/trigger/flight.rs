@@ -28,11 +28,15 @@ pub struct Flight {
     /// published until it is in this index. Other sessions may look up rows in any of these
     /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scope columns of the table's other triggers that do not fire for INSERT. This trigger
-    /// publishes an inserted row in their scopes, too, so that they wait for it on UPDATE.
+    /// Scope columns of each other trigger of the table that does not fire for INSERT. Such a
+    /// trigger does not publish inserted rows. This trigger therefore also publishes an inserted
+    /// row in the other trigger's scope. An UPDATE that fires the other trigger then waits for the
+    /// inserted row.
     others_at_insert: Vec<Vec<EqualColumn>>,
-    /// Scope columns of the table's other triggers that do not fire for UPDATE. This trigger
-    /// publishes an updated row in their scopes, too, so that they wait for it on INSERT.
+    /// Scope columns of each other trigger of the table that does not fire for UPDATE. Such a
+    /// trigger does not publish updated rows. This trigger therefore also publishes an updated row
+    /// in the other trigger's scope. An INSERT that fires the other trigger then waits for the
+    /// updated row.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 
@@ -60,7 +64,8 @@ impl Flight {
         }
     }
 
-    /// Withdraws the row that this trigger published for the statement's previous row.
+    /// Withdraws what was published for the previous row of the statement. The trigger calls this
+    /// function when it begins with the next row.
     pub fn withdraw_previous(&self) {
         registry::withdraw_previous(self.run);
     }
@@ -76,8 +81,9 @@ impl Flight {
         registry::withdraw(self.run);
     }
 
-    /// Returns the form in which a row is published: its fingerprint, and the hashes of its scopes.
-    /// `is_update` is true for a new version that an UPDATE writes.
+    /// Returns the form in which a row is published: its fingerprint, and a hash for each scope in
+    /// which it is published. `compared` has the row's fingerprint and scope. `is_update` is true
+    /// for a new version that an UPDATE writes.
     pub fn row(
         &self,
         columns: &Columns,
@@ -113,8 +119,8 @@ impl Flight {
 }
 
 impl Flight {
-    /// Returns the numbers of the scope columns of this trigger, and of the other triggers that it
-    /// publishes rows for.
+    /// Returns the numbers of all columns that belong to a scope in which this trigger publishes
+    /// rows: its own scope, or the scope of another trigger.
     pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
         let others = self.others_at_insert.iter().chain(&self.others_at_update);
         let scopes = core::iter::once(&columns.scope).chain(others);
@@ -156,9 +162,9 @@ fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
 }
 
 /// Returns the scope columns of the table's other triggers that do not fire for `event`, and that
-/// have the same function and fingerprint column as this trigger. A trigger that does fire
-/// publishes the row itself. If this trigger published the row for it earlier, two rows could wait
-/// for each other between the two triggers.
+/// have the same function and fingerprint column as this trigger. Another trigger that fires for
+/// `event` publishes the row in its own scope. If this trigger published the row in that scope
+/// earlier, two rows could wait for each other between the two triggers.
 fn other_scopes(
     table: Rel,
     event: u32,
@@ -176,7 +182,7 @@ fn other_scopes(
     known.extend(at_event.iter().map(|(_, other)| sorted_scope(other)));
     for (_, other) in elsewhere {
         let scope = sorted_scope(&other);
-        // A trigger without an index raises an error when it is called.
+        // Skips a trigger without an index, because it raises an error when it is called.
         if !known.contains(&scope)
             && let Some(found) = scope_columns(table, columns.fingerprint, &scope)
         {
@@ -187,14 +193,15 @@ fn other_scopes(
     others
 }
 
-/// Returns the largest radius, in bits or mismatches, of the table's triggers with this function
-/// that compare the same rows as this trigger.
+/// Returns the largest radius, in bits or mismatches, of the table's triggers with the function
+/// `function` that compare the same rows as this trigger. `arguments` and `columns` belong to this
+/// trigger.
 fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Columns) -> u32 {
     let wanted = sorted_scope(arguments);
     let metric = columns.metric.with_hashes();
     (table.triggers().iter())
         .filter(|other| other.function == function)
-        // Invalid arguments are reported when that trigger is called.
+        // Skips a trigger with invalid arguments, because it raises an error when it is called.
         .filter_map(|other| Arguments::read(other).ok())
         .filter(|other| other.fingerprint == arguments.fingerprint && sorted_scope(other) == wanted)
         .filter_map(|other| match other.near.max_distance(metric) {

@@ -1,6 +1,6 @@
 //! Cache of originals for marked rows (copies) whose own original was deleted or changed. Such a
 //! copy is compared again: it joins another original or becomes an original itself. The cache
-//! contains these originals.
+//! contains the originals that such copies have joined or become.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
@@ -22,8 +22,9 @@ use neardup_pg::value::{OwnedValue, Value};
 /// Maximum number of stored originals. Beyond it, a new original replaces the oldest.
 const MAX_ORIGINALS: usize = 1000;
 
-/// Maximum number of originals whose texts are compared with the text of one row without success.
-/// Limits the work that a search of the index then repeats.
+/// Number of stored originals whose texts are found dissimilar to the text of one row before the
+/// trigger searches the index instead. That search compares the same texts again, so this number
+/// limits the repeated work.
 const MAX_DISSIMILAR: usize = 16;
 
 /// Trigger, index and transaction that the stored originals belong to.
@@ -76,9 +77,10 @@ pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
     });
 }
 
-/// Returns the nearest stored original that is a near-duplicate of the row of a query and is still
-/// an original. Removes a stored original that is near by its stored values, but whose row is no
-/// longer near or no longer an original.
+/// Returns the nearest stored original that is a near-duplicate of the row in `query` and is still
+/// an original. Returns `None` if there is none, or after [`MAX_DISSIMILAR`] dissimilar texts.
+/// Removes a stored original that is near by its stored values, but whose row is no longer near or
+/// no longer an original.
 pub fn find(
     cache_key: CacheKey,
     table: Rel,
@@ -118,8 +120,8 @@ pub fn find(
     None
 }
 
-/// Returns the position and the key of the nearest stored original that is near the row of a query.
-/// Skips the positions `dissimilar`.
+/// Returns the position and the key of the nearest stored original that is near the row in `query`.
+/// Skips the positions in `dissimilar`.
 fn nearest(
     cache_key: CacheKey,
     columns: &Columns,

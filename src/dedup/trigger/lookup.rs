@@ -63,8 +63,8 @@ pub struct NearRow {
 }
 
 impl NearRow {
-    /// Describes the existing row in a slot, which has a fingerprint. `distance` is its distance to
-    /// the new row.
+    /// Describes the existing row in `slot`. The row must have a fingerprint. `distance` is the
+    /// distance of the existing row to the new row.
     pub fn new(table: Rel, columns: &Columns, slot: &Slot, distance: u32) -> Self {
         let fingerprint = slot.get(columns.fingerprint);
         NearRow {
@@ -86,15 +86,16 @@ enum LookupResult {
     /// the new row. ON CONFLICT or a unique violation handles these rows.
     Nothing(Vec<SeenRow>),
     Found(NearRow),
-    /// A near row that a running transaction writes or deletes. Has that transaction, and the token
-    /// of its speculative insertion, or 0.
+    /// A near row that a running transaction writes or deletes. Has that transaction's ID, and the
+    /// token of its speculative insertion (INSERT ... ON CONFLICT). The token is 0 if there is no
+    /// such insertion.
     Undecided(pg_sys::TransactionId, u32),
 }
 
 /// Returns the existing row that is nearest to the new row within `columns.limit`, once every
 /// transaction that could change the answer has ended. If it returns `None`, the new row stays
-/// published as a row in flight, so that the answer remains true. The caller withdraws the new row
-/// if it is not written after all.
+/// published in `flight`. Other sessions wait for a published row, so the answer remains true. The
+/// caller withdraws the new row if it is not written after all.
 pub fn find_existing(
     table: Rel,
     columns: &Columns,
@@ -156,7 +157,7 @@ fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow
 }
 
 /// Repeats the lookup until no near row can have moved to an index position that the lookup had
-/// passed.
+/// passed. Returns the result of the last lookup.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {
@@ -231,8 +232,8 @@ fn lookup(
         vanished,
         each,
     );
-    // A row that is certain to stay decides, even if an undecided row is nearer: a lookup that
-    // does not wait cannot take part in a deadlock.
+    // A row that is certain to stay decides, even if a row that a running transaction writes or
+    // deletes is nearer. Without a wait for that transaction, a deadlock is impossible.
     match (nearest, undecided) {
         (Some(found), _) => LookupResult::Found(found),
         (None, Some((_, undecided))) => undecided,

@@ -33,17 +33,18 @@ use neardup_pg::spi::{self, Sees};
 use neardup_pg::tid::item_pointer;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Maximum number of rows read to follow marks from a key to an original. Chains of marks exist
-/// only if marks were set while the trigger was disabled.
+/// Maximum number of rows read to follow marks from a key to an original. A longer chain is treated
+/// like a circle, which leads to no original. Chains of marks exist only if marks were set while
+/// the trigger was disabled.
 pub const LONGEST_CHAIN: usize = 16;
 
 /// Reason why a mark does not lead to an original.
 pub enum NoOriginal {
     /// The mark leads to the row that would get the mark.
     Itself,
-    /// No row has this key. It is the mark, or a mark that the mark leads to.
+    /// No row has this key. The key is the mark itself, or a later mark in the chain.
     Missing(OwnedValue),
-    /// The marks that follow form a circle.
+    /// The chain of marks is a circle, or longer than [`LONGEST_CHAIN`] rows.
     Circle,
 }
 
@@ -55,7 +56,7 @@ pub struct Marks {
     pub mark: i16,
     /// Equality of the key type, which is also the type of marks.
     equality: TypeEquality,
-    /// Equality operator of the key type, as SQL between blanks.
+    /// Equality operator of the key type in SQL, with a blank on each side.
     pub equals: Vec<u8>,
     /// Statement that reads the address and the mark of the row with a key, and locks the row.
     lock: CString,
@@ -156,7 +157,8 @@ impl Marks {
         Some(Self::new(table, columns.key?, columns.mark?))
     }
 
-    /// Converts the type of a key or a mark to the key type. The types may differ by a domain.
+    /// Returns a key or a mark as a value of the key type. The type of the mark column may be a
+    /// domain over the key type, or the reverse.
     pub fn keyed<'v>(&self, value: Value<'v>) -> Value<'v> {
         value.relabelled(self.equality.type_oid())
     }
@@ -168,9 +170,10 @@ impl Marks {
     }
 
     /// Decides about the mark that an UPDATE sets in a row whose fingerprint and scope are
-    /// unchanged. `own` is the row's key, and `visible` returns whether the writer may know a key.
-    /// Returns true if the row must be compared with others, because its mark was removed and did
-    /// not name an original any more.
+    /// unchanged. `old` is the version that the UPDATE replaces, and `row` is the new version.
+    /// `own` is the row's key, and `visible` returns whether the writer may know a key. Returns
+    /// true if the row must be compared with others, because its mark was removed and did not name
+    /// an original any more.
     pub fn settle(
         &self,
         table: Rel,
@@ -193,7 +196,7 @@ impl Marks {
         }
     }
 
-    /// Gives a new version of a row the mark of the old version, unless that mark does not name an
+    /// Gives the new version `row` the mark of the version `old`, unless that mark does not name an
     /// original any more. Returns true if the new version gets the mark. The original needs no
     /// lock: a session that changes the original finds this row by the stored mark, and waits for
     /// this row.
@@ -416,8 +419,9 @@ impl Recheck {
         taken
     }
 
-    /// Returns whether the row that the BEFORE trigger handles is the announced row. Returns true
-    /// at most once for each announcement.
+    /// Returns whether the row that the BEFORE trigger handles is the announced row. `table` is the
+    /// table of the row, and `mark` is the number of the trigger's mark column. Returns true at
+    /// most once for each announcement.
     pub fn take(table: pg_sys::Oid, mark: i16) -> bool {
         match RECHECK.get() {
             Some(recheck) if recheck.table == table && recheck.mark == mark && !recheck.taken => {
@@ -432,7 +436,7 @@ impl Recheck {
     }
 }
 
-/// Returns an operator as SQL, with its schema and between blanks.
+/// Returns an operator in SQL, with its schema and with a blank on each side.
 fn operator(oid: pg_sys::Oid) -> Vec<u8> {
     match catalog::operator_text(oid) {
         Some(text) => [b" ", text.as_slice(), b" "].concat(),

@@ -66,7 +66,7 @@ struct State {
     /// True if the trigger obeys all marks that statements set (`manual=true`).
     manual: bool,
     /// Condition of `manual=<condition>`: the trigger obeys the marks that statements set in rows
-    /// that meet it. `None` without such a condition.
+    /// that meet the condition. `None` without such a condition.
     by_hand: Option<ByHand>,
 }
 
@@ -84,7 +84,7 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
     let deleted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_DELETE);
     match event & pg_sys::TRIGGER_EVENT_TIMINGMASK {
         pg_sys::TRIGGER_EVENT_BEFORE if inserted || updated => {}
-        // 0 is the timing AFTER.
+        // The timing is AFTER if its flags are 0.
         0 if updated || deleted => {
             originals::changed(&mut call, updated);
             return pg_sys::Datum::null();
@@ -153,7 +153,8 @@ impl State {
         self.hold_off_markers(&incoming, stays);
         let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
-            // A row whose fingerprint or scope is NULL is not near any row, as in a constraint.
+            // A row whose fingerprint or scope is NULL is not near any row, like NULL in a unique
+            // constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
                 incoming.row.set_null(self.columns.mark);
             }
@@ -187,7 +188,8 @@ impl State {
             (true, Some(_)) => row.get(columns.fingerprint).map(Value::to_owned),
             _ => self.fingerprints.of_row(table, &mut row, columns),
         };
-        // The server computes generated columns after the triggers.
+        // The server computes generated columns after the BEFORE triggers, so this trigger computes
+        // the columns that it needs.
         let complete = match self.needs_generated {
             true => self.keys.complete(table, &row),
             false => None,
@@ -204,7 +206,8 @@ impl State {
         };
         let (by_hand, released) = match &self.by_hand {
             None => (false, false),
-            // The AFTER trigger has changed only the mark.
+            // The AFTER trigger has removed only the mark, so the condition is evaluated for the
+            // old version, which has the mark.
             Some(by_hand) if recheck => (stored(by_hand), false),
             Some(by_hand) => match by_hand.holds(table, &row, value) {
                 true => (true, false),
@@ -247,7 +250,8 @@ impl State {
     }
 
     /// Second phase, for `action=mark`: locks an original FOR UPDATE if the UPDATE changes its
-    /// fingerprint, scope, key or mark. The lock waits for sessions that mark rows with the
+    /// fingerprint, scope, key or mark. `stays` is true if the UPDATE keeps the fingerprint, scope
+    /// and compared text. The lock makes this session wait for sessions that mark rows with the
     /// original's key. It is taken before the new version is written, so that those sessions can
     /// still insert copies of the original.
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
@@ -267,16 +271,17 @@ impl State {
         }
     }
 
-    /// Decides about the mark of a row by the condition of `manual=<condition>`. Returns `None` if
-    /// there is no such condition, or if the other rules apply to the row.
+    /// Decides about the mark of a row by the condition of `manual=<condition>`. `stays` is true if
+    /// an UPDATE keeps the row's fingerprint, scope and compared text. Returns `None` if there is
+    /// no such condition, or if the trigger decides itself, as with `manual=false`.
     fn decide_by_hand(&self, incoming: &mut Incoming, stays: bool) -> Option<MarkDecision> {
         let (by_hand, marks) = (self.by_hand.as_ref()?, self.action.marks()?);
         by_hand.decide(marks, self.columns.key?, incoming, stays)
     }
 
-    /// Third phase: decides whether a row is compared with other rows. A new version that keeps its
-    /// fingerprint, scope and text is compared only if its mark does not name an original any more.
-    /// All other rows are compared.
+    /// Third phase: decides whether a row is compared with other rows. `stays` is true for a new
+    /// version that keeps its fingerprint, scope and text. Such a version is compared only if its
+    /// mark does not name an original any more. All other rows are compared.
     fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
         let is_settled = stays && !incoming.recheck && !incoming.released;
         let Some(old) = incoming.old.filter(|_| is_settled) else {
@@ -305,7 +310,8 @@ impl State {
 
     /// Last phase: looks for an existing row that the new row is a near-duplicate of. If there is
     /// one, runs the trigger's action. Returns the row to write, or `None` if no row is written.
-    /// `again` is true if the row's mark named an original before.
+    /// `compared` has the row's fingerprint and scope. `again` is true if the row had a mark that
+    /// does not name an original any more.
     fn compare<'a>(
         &self,
         incoming: Incoming<'a, '_>,
@@ -411,10 +417,11 @@ impl<'a> Incoming<'a, '_> {
 enum MarkDecision {
     /// The row is written as it is, without a comparison.
     Write,
-    /// The row is published and written as an original, without a comparison. Its write waits for
-    /// near rows in flight.
+    /// The row is published and written as an original, without a comparison. It is written only
+    /// after other sessions have withdrawn their published near rows.
     Publish,
-    /// The row is compared with other rows. `again` is true if its mark named an original before.
+    /// The row is compared with other rows. `again` is true if the row had a mark that does not
+    /// name an original any more.
     Compare { again: bool },
 }
 

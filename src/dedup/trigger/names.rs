@@ -73,6 +73,7 @@ pub fn argument(name: &CStr) -> Vec<u8> {
 }
 
 /// Splits a text that begins with a quoted name into the name and the text after its closing quote.
+/// The error is a sentence with the reason.
 fn quoted(text: &[u8]) -> Result<(CString, &[u8]), String> {
     let mut name = Vec::new();
     let mut at = 1;

@@ -1,5 +1,5 @@
-//! Recognizes existing versions of the row being written: the version that an UPDATE replaces, or
-//! rows with a unique key of a new row.
+//! Recognizes existing versions of the row being written: the version that an UPDATE replaces or,
+//! for an INSERT, rows that have equal values in a unique key with the new row.
 use core::cell::OnceCell;
 
 use neardup_blocktree::key::Tid;

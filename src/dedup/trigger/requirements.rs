@@ -27,7 +27,8 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         return;
     }
     let events = pg_sys::TRIGGER_TYPE_INSERT | pg_sys::TRIGGER_TYPE_UPDATE;
-    // An UPDATE of any column can change whether a row meets a condition.
+    // An UPDATE of any column can change whether a row meets the condition, so the trigger must
+    // fire for all columns.
     let needs_all = matches!(arguments.manual, Manual::Where(_)) && !trigger.columns.is_empty();
     if !trigger.fires_for(events) || !unseen.is_empty() || needs_all {
         let name = catalog::quoted(&trigger.name);
@@ -87,7 +88,8 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     .raise()
 }
 
-/// Returns the columns whose change concerns a trigger, but whose UPDATE does not fire the trigger.
+/// Returns the numbers of the columns whose change concerns a trigger, but whose UPDATE does not
+/// fire the trigger.
 fn unseen_columns(
     table: Rel,
     trigger: &Trigger,
@@ -97,7 +99,8 @@ fn unseen_columns(
     if trigger.columns.is_empty() {
         return Vec::new();
     }
-    // A fingerprint that another trigger computes changes even if the UPDATE does not name it.
+    // If another trigger computes the fingerprint, the fingerprint can change although the UPDATE
+    // does not name its column.
     let texts = (table.triggers().into_iter())
         .filter(|other| columns.text.is_none() && other.function == trigger.function)
         .filter_map(|other| Arguments::read(&other).ok())
@@ -192,8 +195,9 @@ fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> 
         && Arguments::read(other).is_ok_and(|other| other.compares_alike(arguments))
 }
 
-/// Returns whether a table has an AFTER trigger for the same marks as the BEFORE trigger `before`.
-/// The AFTER trigger must fire for each UPDATE and DELETE, in all sessions in which `before` fires.
+/// Returns whether a table has an AFTER trigger for the same marks as the BEFORE trigger `before`,
+/// whose arguments are `arguments`. The AFTER trigger must fire for each UPDATE and DELETE, in all
+/// sessions in which `before` fires.
 fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_UPDATE | pg_sys::TRIGGER_TYPE_DELETE;
@@ -209,9 +213,11 @@ fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> boo
     })
 }
 
-/// Returns a CREATE TRIGGER statement with the arguments of an existing trigger, on the table that
-/// the existing trigger was created for. `command` is the beginning of the statement, and `events`
-/// has the timing and events of the new trigger.
+/// Returns a CREATE TRIGGER statement for a new trigger with the function and the arguments of the
+/// existing trigger `trigger` of `table`. The new trigger is on `table` or, if `trigger` was
+/// created for a partitioned table and `table` is a partition, on the partitioned table. `command`
+/// is the statement up to the new trigger's name, `name` is that name, and `events` has the timing
+/// and events.
 fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[u8]) -> String {
     let literals: Vec<Vec<u8>> = (trigger.arguments.iter())
         .map(|text| catalog::literal(text))

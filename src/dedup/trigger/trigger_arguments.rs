@@ -209,8 +209,8 @@ impl Sorted {
         .map_err(|why| format!("The option \"{name}\" must be a column. {why}"))
     }
 
-    /// Returns the column names in an option of the trigger. Returns no names without the option.
-    /// `example` is a valid value, which an error message shows.
+    /// Returns the column names in the option `name` of the trigger. Returns no names if the
+    /// trigger does not have the option. `example` is a valid value, which an error message shows.
     fn columns_option(&self, name: &str, example: &str) -> Result<Vec<CString>, String> {
         let list = self.get(name).map(|value| names::list(value.to_bytes()));
         let list = list.transpose().map_err(|why| {
@@ -221,7 +221,8 @@ impl Sorted {
         Ok(list.unwrap_or_default())
     }
 
-    /// Returns the value of an option that is true or false, or `default` without the option.
+    /// Returns the value of the option `name`, which is true or false. Returns `default` if the
+    /// trigger does not have the option.
     fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
         match self.get(name).map(CStr::to_bytes) {
             None => Ok(default),
@@ -384,7 +385,8 @@ impl Arguments {
         .raise()
     }
 
-    /// Returns the value of an argument, or raises an error that the argument is invalid.
+    /// Returns the value in `meaning`. If `meaning` is an error, raises an error with its sentence,
+    /// which explains why an argument of the trigger is invalid.
     pub fn or_invalid<T>(&self, meaning: Result<T, String>) -> T {
         meaning.unwrap_or_else(|why| senseless(&self.name, why))
     }

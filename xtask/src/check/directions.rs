@@ -4,7 +4,7 @@
 pub const ROOT: &str = "src/lib.rs";
 
 /// Folders and files of `src/`, each with the folders that it may import. Every folder may import
-/// the other crates, because the compiler checks those directions.
+/// the other crates of the workspace; cargo rejects cycles among crates.
 pub const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("settings", &[]),
     // SQL types and the planner's support for them.

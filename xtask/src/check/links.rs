@@ -36,7 +36,8 @@ fn is_document(source: &Source) -> bool {
     is_own && source.path.ends_with(".md")
 }
 
-/// Returns what is wrong with a link in the document `from`; `None` if its target exists.
+/// Returns what is wrong with `link`, which is in the document `from`; `None` if the link's target
+/// exists. `documents` are the documents of the workspace.
 fn broken(root: &Path, documents: &[&Source], from: &Source, link: &Link) -> Option<String> {
     let (path, anchor) = link.within(&from.path)?;
     let Some(page) = documents.iter().find(|page| page.path == path) else {

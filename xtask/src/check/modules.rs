@@ -6,7 +6,8 @@
 use super::sources::{Source, line_of};
 use std::collections::BTreeMap;
 
-/// Maximum number of re-exports that are followed to find the module that defines a name.
+/// Maximum number of re-exports that are followed to find the module that defines a name. After
+/// that many, the import counts as an import of the module reached so far.
 const MOST_REEXPORTS: usize = 8;
 
 /// Path of a module from the crate root, one name for each level. Empty for the root.
@@ -75,8 +76,9 @@ fn file_of<'a>(
     sources.iter().find(|source| paths.contains(&source.path))
 }
 
-/// Returns the module to which `path`, written in the module `name`, leads; `None` if it leaves the
-/// crate. `depth` is the number of re-exports that were followed before.
+/// Returns the module to which `path` leads when it is written in the module `name`; `None` if the
+/// path leads out of the crate. `files` has the modules of the crate. `depth` is the number of
+/// re-exports that were already followed.
 fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Option<Name> {
     let (first, mut rest) = path.split_first()?;
     let mut module: Name = match first.as_str() {

@@ -46,7 +46,8 @@ fn is_path(text: &str) -> bool {
     FOLDERS.contains(&folder) && rest.chars().all(is_part) && !rest.split('/').any(is_placeholder)
 }
 
-/// Returns both paths that a path with `{a,b}` stands for, or the path itself.
+/// Returns the paths for which `path` stands: one for each alternative if it contains `{a,b}`,
+/// otherwise `path` itself.
 fn expanded(path: &str) -> Vec<String> {
     let Some((before, (parts, after))) = path
         .split_once('{')

@@ -6,7 +6,8 @@ use super::sources::Source;
 const RULE: &str = "release";
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// Finds what a release of `version` lacks. `repository` is the project's address, if there is one.
+/// Finds what a release of `version` lacks. `sources` are the files of the workspace, among them
+/// the changelog. `repository` is the project's address, if there is one.
 pub fn check(sources: &[Source], version: &str, repository: Option<&str>) -> Vec<Violation> {
     let address = match repository {
         None => Some("has no address: set `repository`, and run cargo xtask generate"),

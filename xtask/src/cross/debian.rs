@@ -28,10 +28,10 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Fetches the package lists of `suites` into `root`, for the processors `architectures`. The
-    /// first of them is the processor of packages that are named without one. If several suites
-    /// have a package, the last suite is preferred. apt treats the packages in `assumed` as
-    /// installed, so it does not download them.
+    /// Fetches the package lists of `suites` into `root`, for the processors `architectures`. A
+    /// package name without a processor means the first of these processors. If several suites have
+    /// a package, the last suite is preferred. `age` is the accepted age of the lists. apt treats
+    /// the packages in `assumed` as installed, so it does not download them.
     ///
     /// # Errors
     /// If apt-get cannot fetch the lists, or they are too old.
@@ -119,7 +119,8 @@ fn options(age: Age) -> String {
     format!("signed-by={KEYRING}{ignored}")
 }
 
-/// Returns apt settings that keep all of apt's files below `root`.
+/// Returns apt settings that keep all of apt's files below `root`. They accept packages for
+/// `architectures`, and prefer the last of `suites`.
 fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
     let all: String = architectures
         .iter()

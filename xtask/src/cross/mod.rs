@@ -45,8 +45,8 @@ pub const S390X: Machine = Machine {
 /// every processor.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
-/// Environment variable with the number of cases of each property test of the tree, and its value
-/// under QEMU. These tests take longest.
+/// Environment variable that sets how many random cases each property test of the tree tries, and
+/// the variable's value under QEMU. The value is low, because these tests take longest.
 const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
 
 /// Options of `cargo xtask arm64`.
@@ -135,8 +135,8 @@ fn pure(toolchain: &Toolchain) -> Result<bool> {
     Ok(status.success())
 }
 
-/// Builds the extension for the toolchain's machine and tests it in a server under QEMU. Returns
-/// whether the tests pass.
+/// Builds the extension for the toolchain's machine, and runs the tests that `filters` select in a
+/// server under QEMU; without filters, all golden files. Returns whether the tests pass.
 fn in_server(toolchain: &Toolchain, filters: &[String]) -> Result<bool> {
     let pg = server::provide(toolchain)?;
     let artifacts = extension::build_for(

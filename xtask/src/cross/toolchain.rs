@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Sources of Debian's compiler, in the order in which they are tried. Each source has Debian
-/// suites, of which the last is preferred, and the accepted age of their package lists.
+/// suites, and the accepted age of the package lists of these suites. If several suites have a
+/// package, the last suite is preferred.
 ///
 /// Debian builds packages for some processors earlier than for others, and mirrors lag. So the
 /// versions of compiler and library may differ in a suite, and a list may not match the suite's
@@ -101,7 +102,8 @@ fn has_library(machine: &Machine) -> bool {
     files.any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-/// Unpacks Debian's compiler into `rust`, from the first suite that has it.
+/// Unpacks Debian's compiler for `machine` into the folder `rust`, from the first of [`SOURCES`]
+/// that has it. `root` is the parent of the temporary folder that is used meanwhile.
 fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let mut reasons = String::new();
     for source in SOURCES {

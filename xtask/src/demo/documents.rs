@@ -12,7 +12,8 @@ use walkdir::{DirEntry, WalkDir};
 /// Maximum size of a document's file in bytes. Larger files are skipped, because a document is read
 /// into memory.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Maximum number of skipped documents whose reasons are reported.
+/// Maximum number of skipped documents that are reported with a reason. Further skipped documents
+/// are only counted.
 const MAX_REASONS: usize = 8;
 /// Folder in which Debian stores the licences of its packages.
 const DEBIAN_DOCUMENTS: &str = "/usr/share/doc";
@@ -103,7 +104,7 @@ impl<W: Write> Loader<W> {
     }
 
     /// Writes a document, or skips it if PostgreSQL cannot store it. `origin` is the file or line
-    /// in messages, `name` the document's name in the table.
+    /// that messages name. `name` and `body` are the document's name and text in the table.
     fn add(&mut self, origin: &str, name: &str, body: &str) -> Result<()> {
         if body.contains('\0') {
             self.skip(
@@ -117,7 +118,8 @@ impl<W: Write> Loader<W> {
         Ok(writeln!(self.out, "{number}\t{name}\t{body}")?)
     }
 
-    /// Counts a skipped document, and keeps the reason if there are not too many.
+    /// Counts a skipped document. Keeps the reason, with the file or line `origin`, unless
+    /// [`MAX_REASONS`] reasons are already kept.
     fn skip(&mut self, origin: &str, reason: impl std::fmt::Display) {
         self.skipped += 1;
         if self.reasons.len() < MAX_REASONS {
@@ -125,7 +127,8 @@ impl<W: Write> Loader<W> {
         }
     }
 
-    /// Prints the first skipped documents with their reasons, and the number of the others.
+    /// Prints the first skipped documents with the reasons, and the number of further skipped
+    /// documents.
     pub fn report_skipped(&self) {
         for reason in &self.reasons {
             ui::note(format!("skipped {reason}"));
@@ -191,8 +194,9 @@ fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
     })
 }
 
-/// Reads the files below a folder for which `is_wanted` returns true, in the order of their names.
-/// Skips hidden files and folders. `max_depth` limits the depth of folders.
+/// Reads into `loader` the files below a folder for which `is_wanted` returns true, in the order of
+/// their names. Skips hidden files and folders, and files more than `max_depth` levels below the
+/// folder.
 fn read_folder(
     folder: &Path,
     max_depth: usize,
@@ -240,8 +244,9 @@ fn read_file(path: &Path) -> Result<String, String> {
 /// the document gets the line number as its name.
 type Parsed = Result<(Option<String>, String), String>;
 
-/// Reads a file with one document per line, plain or `.gz`. `parse` reads a line. Skips lines that
-/// cannot be used.
+/// Reads into `loader` a file with one document per line, plain or `.gz`. `parse` makes the
+/// document of a line. Skips empty lines, lines that are not UTF-8, and lines for which `parse`
+/// returns an error.
 fn read_lines(
     path: &Path,
     parse: fn(&str) -> Parsed,

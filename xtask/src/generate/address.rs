@@ -10,10 +10,9 @@ use std::path::Path;
 const META: &str = "META.json";
 const PYTHON: &str = "python/pyproject.toml";
 const CONTROL: &str = "neardup.control";
-/// Starts of two lines of `META.json`: of the line with the address, and of the line that follows
-/// it.
+/// Beginnings of two lines of `META.json`: the line with the address, and the line that follows it.
 const RESOURCES: [&str; 2] = ["   \"resources\": ", "   \"generated_by\": "];
-/// Starts of two lines of `pyproject.toml`: of the line with the address, and of the line that
+/// Beginnings of two lines of `pyproject.toml`: the line with the address, and the line that
 /// follows it.
 const URLS: [&str; 2] = ["urls = ", "dynamic = "];
 /// Start of the comment with the address in the control file.
@@ -51,8 +50,8 @@ fn python(text: &str, repository: Option<&str>) -> Result<String> {
     with_line(text, URLS, urls)
 }
 
-/// Returns `text` with the line `start` followed by `value`, before the line that begins with
-/// `next`. If `value` is `None`, the text has no such line.
+/// Returns `text` without its line that begins with `start`, if there is one. If `value` is given,
+/// inserts a new line, `start` followed by `value`, before the line that begins with `next`.
 fn with_line(text: &str, [start, next]: [&str; 2], value: Option<String>) -> Result<String> {
     let mut lines = lines_without(text, start);
     if let Some(value) = value {

@@ -13,8 +13,8 @@ const FOLDER: &str = "docs/reference";
 /// generated.
 const CONTENTS: &str = "docs/sql-reference.md";
 const CONTENTS_HEAD: &str = "| page | contents |\n|---|---|\n";
-/// First line of a generated code block. It continues with the functions to show, separated by
-/// blanks: `name`, or `name(first_parameter)` for one overload.
+/// Beginning of the first line of a generated code block. The rest of the line names the functions
+/// to show, separated by blanks: `name`, or `name(first_parameter)` for one overload.
 const SYNOPSIS: &str = "```synopsis ";
 /// Head of the tables of parameters. Their second column is generated.
 const PARAMETERS: &str = "| parameter | default | meaning |";
@@ -51,8 +51,8 @@ pub fn files(root: &Path) -> Result<Vec<(String, String)>> {
     Ok(pages)
 }
 
-/// Returns the row of the page `name` in the list of pages: its title with a link, and the SQL
-/// names in its headings.
+/// Returns the row of the page `name` in the list of pages: the page's title with a link, and the
+/// SQL names in its headings. `text` is the text of the page.
 fn contents_row(name: &str, text: &str) -> String {
     let title = text.lines().next().unwrap_or_default();
     let mut entries: Vec<&str> = Vec::new();

@@ -40,8 +40,10 @@ pub fn variables(
     ])
 }
 
-/// Returns folders of this machine, each with the name that replaces it in the library. Inner
-/// folders follow outer folders, because the compiler applies the last match.
+/// Returns the folders of this machine whose paths could get into the library, each with the name
+/// that replaces the path. An inner folder follows its outer folder, because the compiler applies
+/// the last match. `target` is the target folder of the build, and `pg` is the server, if the build
+/// is for one.
 fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;

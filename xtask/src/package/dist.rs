@@ -26,8 +26,8 @@ pub struct Options {
 /// Makes the files for each server version of `choice`, and prints the manifest.
 ///
 /// # Errors
-/// Without `--dry-run`: if the release lacks something (see [`obstacles`]), or a file cannot be
-/// made or, although the machine can run it, not be used.
+/// Without `--dry-run`: if the release lacks something (see [`obstacles`]), if a file cannot be
+/// made, or if a file that this machine can try does not work.
 pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     let release = Release::from_workspace()?;
     let obstacles = obstacles(&release)?;
@@ -69,7 +69,8 @@ fn obstacles(release: &Release) -> Result<Vec<String>> {
     Ok(obstacles)
 }
 
-/// Makes the files that do not depend on the server's version.
+/// Makes the files that do not depend on the server's version in the folder `output`, and records
+/// them in `manifest`. `work` is the folder for builds.
 fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, output: &Path) {
     manifest.record("sources for PGXN and rpmbuild", || {
         let files = source::make(release, output)?;
@@ -95,9 +96,10 @@ fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, outpu
     });
 }
 
-/// Makes the files for one server version. Makes a package for rpm only if its folders are right
-/// for users, whose servers come from PostgreSQL's repository. For the first server, always makes
-/// one, to try the specification for rpmbuild.
+/// Makes the files for the server that `server` chooses in the folder `output`, and records them in
+/// `manifest`. A package for rpm becomes part of the release only if this server has the same
+/// folders as the servers of users, which come from PostgreSQL's repository. If `is_first` is true,
+/// a package for rpm is made and tried in any case, to test the specification for rpmbuild.
 fn server_files(
     manifest: &mut Manifest,
     server: &PgChoice,
@@ -142,8 +144,8 @@ fn server_files(
     Ok(())
 }
 
-/// Packs the crate `neardup-sketch` for crates.io, into the folder `output`. The other crates of
-/// the workspace are not published.
+/// Packs the crate `neardup-sketch` for crates.io, into the folder `output`. `work` is the folder
+/// for builds. The other crates of the workspace are not published.
 fn pack_crate(release: &Release, work: &Path, output: &Path) -> Result<PathBuf> {
     let target = work.join("crate");
     // Cargo's own verification compiles the packed files, and so does the trial.

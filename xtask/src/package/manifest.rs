@@ -80,7 +80,8 @@ impl Manifest {
     }
 
     /// Writes the manifest and a file with the checksums in the form of `sha256sum` to the folder
-    /// `output`. Their names have the processor, because a release has files for several.
+    /// `output`. Both names contain the name of the processor, because a release has files for
+    /// several processors.
     ///
     /// # Errors
     /// If a file cannot be read, or sha256sum is missing.

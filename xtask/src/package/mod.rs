@@ -119,7 +119,8 @@ fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
     Ok(choices)
 }
 
-/// Builds the extension for one server, and collects the files for its packages.
+/// Builds the extension for the server `pg` in the folder `work`, and collects the files for the
+/// packages of this server.
 fn build(pg: &PgConfig, release: &Release, work: &Path) -> Result<Built> {
     let feature = pg.feature()?;
     let target = work.join(&feature);

@@ -1,5 +1,5 @@
 //! Makes a package for rpm with rpmbuild, from the packed sources and the specification. The
-//! package has the folders of the server that it is built for.
+//! package installs its files into the same folders as the server that it is built for.
 use super::stage;
 use crate::program;
 use anyhow::{Context, Result};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Returns whether users can install a package that is built for the server `pg`. They can if the
-/// server's folders are those of PostgreSQL's repository for rpm.
+/// Returns whether users can install a package that is built for the server `pg`. They can if this
+/// server has the same folders as the servers in PostgreSQL's repository for rpm.
 pub fn is_for_users(pg: &PgConfig) -> bool {
     pg.bindir() == Path::new(&format!("/usr/pgsql-{}/bin", pg.major))
 }

@@ -16,7 +16,8 @@ const CYCLONEDX: Tool = Tool {
 };
 
 /// Lists the components of the sources that [`super::source::make`] has packed into the folder
-/// `output`, and returns the path of the list.
+/// `output`. Writes the list into the same folder, and returns its path. `work` is a folder for
+/// temporary files.
 ///
 /// # Errors
 /// If cargo-cyclonedx cannot be installed, or there are no packed sources.

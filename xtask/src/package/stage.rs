@@ -18,7 +18,8 @@ pub fn empty(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))
 }
 
-/// Writes a file with the mode `mode`. Creates its parent folders.
+/// Writes `content` to the file `path`, and sets the file's mode to `mode`. Creates the parent
+/// folders of the file.
 pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     let write = || {
         if let Some(folder) = path.parent() {
@@ -30,8 +31,8 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> Result<()> {
     write().with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Copies the content of a file, and writes it with the mode `mode`. Creates the parent folders of
-/// `to`.
+/// Copies the file `from` to `to`, and sets the mode of the copy to `mode`. Creates the parent
+/// folders of `to`.
 pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     let content = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     write(to, content, mode)

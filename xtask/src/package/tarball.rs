@@ -44,7 +44,8 @@ pub fn make(built: &Built, release: &Release, stage: &Path, output: &Path) -> Re
     Ok(to)
 }
 
-/// Returns the install script for one major version of PostgreSQL and one processor.
+/// Returns the script that installs the extension of the version `version` into a PostgreSQL of the
+/// major version `major`. `machine` is the processor that the library is built for.
 fn install_script(major: u32, version: &str, machine: &str) -> String {
     INSTALL
         .replace("{major}", &major.to_string())

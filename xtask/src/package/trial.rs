@@ -57,8 +57,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Unpacks an archive with the built extension, installs it by the archive's script, and uses
-    /// it.
+    /// Unpacks an archive with the built extension into a folder below `stage`, installs the
+    /// extension by the archive's script, and uses it.
     pub fn archive(&self, archive: &Path, stage: &Path) -> Result<Outcome> {
         self.remove_extension()?;
         let folder = stage.join("unpacked");
@@ -78,7 +78,8 @@ impl<'a> Trial<'a> {
         Ok(Outcome::Used("its script, in a copy of the server"))
     }
 
-    /// Installs, uses and removes a Debian package with dpkg.
+    /// Installs, uses and removes a Debian package with dpkg. dpkg's list of installed packages is
+    /// in a folder below `stage`.
     pub fn debian(&self, package: &Path, stage: &Path) -> Result<Outcome> {
         let layout = format!("/usr/lib/postgresql/{}/bin", self.pg.major);
         let bin = self.pg.bindir().to_string_lossy();
@@ -190,8 +191,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Installs a wheel or an archive of sources of the Python package into a new virtual environment,
-/// and uses it.
+/// Installs the Python package from `file`, a wheel or an archive of sources, into a new virtual
+/// environment in `folder`. Then uses the package.
 pub fn python(file: &Path, folder: &Path) -> Result<Outcome> {
     run(Command::new("python3")
         .args(["-m", "venv", "--clear"])
@@ -203,7 +204,8 @@ pub fn python(file: &Path, folder: &Path) -> Result<Outcome> {
     Ok(Outcome::Used("by pip, in a virtual environment"))
 }
 
-/// Compiles and runs a program that uses the packed crate.
+/// Compiles and runs a program that uses the packed crate in the archive `file`. `work` is the
+/// folder for the program and its build.
 pub fn rust(file: &Path, release: &Release, work: &Path) -> Result<Outcome> {
     let folder = work.join("trial-crate");
     stage::empty(&folder)?;

@@ -80,8 +80,8 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf
     Ok(copies)
 }
 
-/// Returns maturin's options for a wheel that also runs with old versions of glibc. Returns no
-/// options on systems without glibc, where the wheel is for systems like the one that builds it.
+/// Returns maturin's options for a wheel that also runs with old versions of glibc. On a system
+/// without glibc, returns no options. The wheel is then for systems like the one that builds it.
 fn platform() -> Vec<String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return Vec::new();
@@ -94,7 +94,8 @@ fn platform() -> Vec<String> {
 
 /// Makes an archive with the sources of the Python package and of the workspace crates that it
 /// uses, in the folder `made`. `pip` can build the package from the archive. `environment` is the
-/// virtual environment with maturin. Returns the path of the archive.
+/// virtual environment with maturin, and `variables` are environment variables for maturin. Returns
+/// the path of the archive.
 fn build_sources(
     environment: &Path,
     made: &Path,

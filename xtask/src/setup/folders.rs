@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Returns the folder `name` below `target/servers`, or below a temporary folder if the server's
-/// operating system user cannot enter `target/servers`. If the folder is incomplete, creates a new
-/// one, which `fill` fills, and shows `text` meanwhile.
+/// operating system user cannot enter `target/servers`. If `is_complete` returns false for the
+/// folder, replaces it by a new folder, which `fill` fills. Shows `text` to the user meanwhile.
 ///
 /// # Errors
 /// If the server's user can enter neither folder, or `fill` fails.
@@ -34,7 +34,8 @@ pub fn provide(
     bail!("found no folder for it:{reasons}")
 }
 
-/// Fills a temporary folder in `dir`, and renames it to `root` when it is complete.
+/// Lets `fill` fill a temporary folder in `dir`, and renames the folder to `root` when it is
+/// complete.
 fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let staging = tempfile::tempdir_in(dir)?;
     let tree = staging.path().join("tree");

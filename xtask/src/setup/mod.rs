@@ -133,7 +133,8 @@ fn provide(choice: &PgChoice, may_unpack: bool) -> Result<Setup> {
     Ok(Setup { pg })
 }
 
-/// Finds the installations that `choice` allows, and chooses where the server comes from.
+/// Finds the installations that `choice` allows, and chooses where the server comes from. A server
+/// can be unpacked below `target/` only if `may_unpack` is true.
 fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)> {
     let found = find::find(choice)?;
     if let Some(first) = found.all.first()
@@ -172,7 +173,8 @@ impl Parts {
 /// Where the server and its header files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The installation at this index of the found installations, which has both.
+    /// The installation at this index of the found installations. It has the server and the header
+    /// files.
     Installed(usize),
     /// A server of this major version, which is unpacked below `target/`.
     Private(u32),
@@ -180,14 +182,15 @@ enum Source {
     Packages,
 }
 
-/// Error: the found installation at this index has a server without header files, and unpacking
-/// another server is not allowed.
+/// Error: the server of the found installation at this index has no header files, and the caller
+/// does not allow unpacking another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Incomplete(usize);
 
-/// Chooses where the server comes from, given the installations in order of preference and the
-/// major version that the user chose. Never adds packages to an installed server: its header files
-/// require libraries of the same minor version, so apt-get would upgrade the server.
+/// Chooses where the server comes from. `found` are the installations in order of preference, and
+/// `major` is the major version that the user chose, if any. A server can be unpacked below
+/// `target/` only if `may_unpack` is true. Never adds packages to an installed server: its header
+/// files require libraries of the same minor version, so apt-get would upgrade the server.
 fn source(found: &[Parts], major: Option<u32>, may_unpack: bool) -> Result<Source, Incomplete> {
     let is_server = |one: &Parts| one.server && SUPPORTED.contains(&one.major);
     let first = found.iter().position(is_server);

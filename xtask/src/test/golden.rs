@@ -40,20 +40,21 @@ pub fn are_selected(filters: &[String]) -> Result<bool> {
     Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
 }
 
-/// Runs the selected golden files of `tests/regress`: SQL scripts with expected output.
+/// Runs the golden files of `tests/regress`, which are SQL scripts with expected output. Without
+/// filters runs all, otherwise those that `filters` select.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     REGRESS.run(private, server, filters)
 }
 
-/// Runs the selected isolation tests of `tests/isolation`: concurrent sessions in every order that
-/// the test lists.
+/// Runs the isolation tests of `tests/isolation`: concurrent sessions in every order that the test
+/// lists. Without filters runs all, otherwise those that `filters` select.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     ISOLATION.run(private, server, filters)
 }
 
 impl Suite {
-    /// Runs the selected tests of this suite on `server`, and prints the differences from the
-    /// expected output.
+    /// Runs the tests of this suite that `filters` select on `server`, and prints the differences
+    /// from the expected output.
     fn run(&self, private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
         let input = workspace().join("tests").join(self.name);
         let tests = self.tests(filters)?;
@@ -123,9 +124,10 @@ impl Suite {
         Ok(tests)
     }
 
-    /// Returns the suite's test program, and the folder of the psql that it calls. Takes those of
-    /// the tested server. If they are missing or do not run (as in one Python wheel), takes those
-    /// of any installed PostgreSQL. `None` if no installation has them.
+    /// Returns the suite's test program, and the folder of the psql that the test program calls.
+    /// Prefers the programs of the tested server. If these are missing or do not run (as in one
+    /// Python wheel), returns the programs of any installed PostgreSQL. `None` if no installation
+    /// has both programs.
     fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
         let of = |pg: &PgConfig, bindir: &Path| {
             let program = pg.test_program(self.program)?;
@@ -235,7 +237,9 @@ fn outcome(line: &str) -> Option<bool> {
     Some(result.trim_start().starts_with("ok"))
 }
 
-/// Prints the differences from the expected output, or why there are none.
+/// Prints the differences from the expected output, which the test program has written to the
+/// folder `output`. If there are none, prints the test program's exit status and the number of
+/// tests that did not run (`missing`).
 fn show_differences(output: &Path, status: std::process::ExitStatus, missing: usize) {
     let differences = output.join("regression.diffs");
     match fs::read(&differences) {

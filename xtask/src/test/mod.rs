@@ -83,9 +83,9 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     on_each(majors, filters, extent)
 }
 
-/// Runs the tests on each of the major versions `majors`. Runs the tests that need no server only
-/// with the first version. A version that cannot be provided or built gets a line in the table, and
-/// counts as a failure.
+/// Runs the tests that `filters` select on each of the major versions `majors`. `extent` says which
+/// optional tests to run. The tests that need no server run only with the first version. A version
+/// that cannot be provided or built gets a line in the table, and counts as a failure.
 fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
@@ -109,7 +109,9 @@ fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<Exi
     Ok(ExitCode::from(u8::from(!all_passed)))
 }
 
-/// Runs the tests on the PostgreSQL that `choice` chooses. Returns its version and the counts.
+/// Runs the tests that `filters` select on the PostgreSQL that `choice` chooses. `extent` says
+/// which optional tests to run. `citus` is the folder below which Citus was installed, if it is to
+/// be tested. Returns the version of PostgreSQL and the counts of tests.
 fn on_one(
     choice: &PgChoice,
     filters: &[String],
@@ -151,8 +153,8 @@ fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>)
     counts
 }
 
-/// Runs the selected tests of all kinds. They run concurrently, because some compute while others
-/// wait.
+/// Runs the tests of all kinds that `filters` select on `server`; `extent` says which optional
+/// tests to run. The kinds run concurrently, because some tests compute while others wait.
 fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
     let selected = selection::packages(filters, extent.pure)?;
     let rust = RustTests::build(private, server, &selected)?;
@@ -177,8 +179,9 @@ fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -
     Ok(counts)
 }
 
-/// Runs the golden files and the isolation tests on a separate server, because transactions of
-/// other tests would change query plans and the effect of VACUUM.
+/// Runs the golden files (SQL scripts with expected output) and the isolation tests that `filters`
+/// select. They run on a separate server, because transactions of other tests would change query
+/// plans and the effect of VACUUM.
 fn golden(private: &Private, filters: &[String]) -> Result<Counts> {
     if !golden::are_selected(filters)? {
         return Ok(Counts::default());

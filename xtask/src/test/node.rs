@@ -63,8 +63,9 @@ fn browser() -> Result<Browser> {
     Ok(Browser { chromium, packages })
 }
 
-/// Returns whether filters select a test whose name contains one of `tests`. Without filters all
-/// are selected.
+/// Returns whether one of `filters` may select a test whose name contains one of `tests`: the
+/// filter contains that part of the name, or is contained in it. Without filters, all tests are
+/// selected.
 fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     let selects = |filter: &String| {
         (tests.iter()).any(|test| test.contains(filter.as_str()) || filter.contains(test))
@@ -72,8 +73,8 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(selects)
 }
 
-/// Returns the value of `found`. If `found` is an error, returns `None` and prints `what`, which
-/// says what is not tested, and the error.
+/// Returns the value of `found`, or `None` if `found` is an error. In this case, prints `what`, a
+/// sentence that says what is not tested, followed by the error.
 fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
     found
         .inspect_err(|error| ui::heading(format!("{what}: {error:#}")))

@@ -24,8 +24,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the name of the program that is printed before its lines: the package's name, and
-    /// the target's name if it differs.
+    /// Returns the text that is printed before each line of the program's output: the package's
+    /// name, and the target's name if it differs from that.
     pub fn title(&self) -> String {
         match self.package.name.replace('-', "_") == self.target {
             true => self.package.name.to_owned(),
@@ -33,8 +33,8 @@ impl Program {
         }
     }
 
-    /// Returns a call of the program that runs the tests whose names contain one of `filters`. The
-    /// current folder of the call is that in which cargo would run the program.
+    /// Returns a command that runs the program's tests whose names contain one of `filters`, or all
+    /// its tests without filters. The command runs in the same folder as if cargo ran the program.
     pub fn command(&self, filters: &[String]) -> Command {
         let folder = workspace().join(self.package.folder);
         let mut command = Command::new(&self.path);
@@ -86,7 +86,8 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Returns the test program that a message of cargo reports as built; `None` for other messages.
+/// Returns the test program of one of `packages` that cargo has built, as `message` reports it;
+/// `None` for other messages of cargo.
 fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     let path = message["executable"].as_str()?;
     if message["profile"]["test"] != true {

@@ -39,7 +39,7 @@ const fn package(name: &'static str, folder: &'static str, has_examples: bool) -
     }
 }
 
-/// Package of which all or some tests run.
+/// Package whose tests run, all or only some of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Selected {
     /// The selected package.
@@ -48,10 +48,10 @@ pub struct Selected {
     pub filters: Vec<String>,
 }
 
-/// Returns the packages that `filters` select: each package whose name contains a filter, with all
-/// its tests, and each package that may have a test whose name contains a filter. Without filters,
-/// returns all packages. If `pure` is false, returns at most the package with tests over a
-/// connection.
+/// Returns the packages that `filters` select. A filter that is part of a package's name selects
+/// all tests of the package. A filter also selects other packages in which the name of a test may
+/// contain it. Without filters, returns all packages. If `pure` is false, returns at most the
+/// package with tests over a connection.
 ///
 /// # Errors
 ///

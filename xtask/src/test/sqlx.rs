@@ -1,5 +1,5 @@
-//! Builds and runs the example with sqlx, separately from the other tests, because its crates take
-//! longer to build than all of them.
+//! Builds and runs the example program for the Rust crate sqlx. It is separate from the other
+//! tests, because its dependencies take longer to build than all other tests.
 use super::Counts;
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::ui;

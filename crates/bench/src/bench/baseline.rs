@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Change of a ratio of times, as a share of the ratio, that counts as noise. Runs on one machine
-/// differ by a tenth.
+/// Maximum change of a ratio of times that counts as noise, as a share of the ratio. A ratio that
+/// got worse by more fails the comparison. Runs on one machine differ by a tenth.
 const NOISE_OF_TIMES: f64 = 0.15;
-/// Change of a ratio of sizes, as a share of the ratio, that counts as noise. Sizes hardly differ
-/// between runs.
+/// Maximum change of a ratio of sizes that counts as noise, as a share of the ratio. Sizes hardly
+/// differ between runs.
 const NOISE_OF_SIZES: f64 = 0.02;
 
 /// Path of the stored baseline in the source tree.
@@ -23,9 +23,9 @@ pub fn path() -> PathBuf {
 struct Line {
     what: String,
     against: String,
-    /// Figure of the other contender divided by the figure of neardup, so that neardup is better
-    /// above 1. The figures are processor times if both are known, because other processes do not
-    /// influence these.
+    /// Figure of the other contender divided by the figure of neardup. Above 1, neardup is better.
+    /// If both processor times are known, they are the figures, because other processes do not
+    /// influence them.
     ratio: f64,
     is_size: bool,
 }
@@ -57,7 +57,8 @@ impl Line {
     }
 }
 
-/// Returns the comparable lines of a run, which was measured at one number of rows.
+/// Returns the lines of a run that have a ratio. A run is a benchmark's JSON for one number of
+/// rows.
 fn lines_of(run: &Value) -> Vec<Line> {
     let lines = run["lines"].as_array();
     lines
@@ -90,7 +91,8 @@ pub fn save(results: &Value, path: &Path) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Rounds a ratio to four digits. More digits would only change the file in every run.
+/// Returns a ratio rounded to four digits. With more digits, every run would change the baseline
+/// file.
 fn rounded(ratio: &Value) -> Value {
     match ratio.as_f64() {
         Some(ratio) => json!(format!("{ratio:.3e}").parse::<f64>().unwrap_or(ratio)),

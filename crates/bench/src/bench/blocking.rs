@@ -18,7 +18,8 @@ const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 /// Number of rows that each transaction inserts.
 const ROWS: usize = 3;
-/// Number of rows that are inserted while the transaction of another row is held open.
+/// Number of rows that are inserted one by one while the transaction that inserted another row is
+/// held open.
 const OTHERS: usize = 200;
 
 /// Number of the stream of random values, as an argument of [`random`]. The streams of
@@ -102,8 +103,8 @@ fn insert(id: usize, value: u64) -> String {
     format!("INSERT INTO crossing VALUES ({id}, '{value:016x}');")
 }
 
-/// Inserts the values by concurrent clients, several rows in a transaction. Returns the number of
-/// transactions that deadlocked.
+/// Inserts `values` by [`CLIENTS`] concurrent clients, [`ROWS`] rows in each transaction. Returns
+/// the number of transactions that deadlocked.
 fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (values.chunks(TRANSACTIONS * ROWS).enumerate())
@@ -143,8 +144,9 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     })
 }
 
-/// Returns the number of inserts of `values[1..]` that wait for the unrelated row `values[0]`. An
-/// AFTER trigger keeps the transaction of `values[0]` open.
+/// Inserts `values[0]` in a transaction that stays open, and then each of the other values. Returns
+/// the number of inserts that wait for the open transaction, although no two values are near. An
+/// AFTER trigger keeps the transaction open.
 fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
     const LOCK: &str = "SELECT pg_advisory_lock(42)";
     session.run(

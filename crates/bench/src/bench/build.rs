@@ -13,7 +13,8 @@ const DOCUMENT: usize = 3_900;
 /// Total bytes of the distinct documents. The table repeats each document many times, with a
 /// different number in front of each repetition.
 const BYTES: usize = 16_000_000;
-/// Number of rows of the table of fingerprints for each row of the table of documents.
+/// Number of rows of `docs`, the table of fingerprints, for each row of `documents`, the table of
+/// texts.
 const ROWS_PER_DOCUMENT: u64 = 10;
 
 /// Index whose build is measured.
@@ -46,9 +47,9 @@ const SUBJECTS: [Subject; 5] = [
     },
 ];
 
-/// Measures the builds in an empty database with the extension, each without workers and with 1 to
-/// `workers` workers. `rows` is the number of fingerprints. Prints the table and returns all times
-/// as JSON.
+/// Measures the index builds in an empty database with the extension. Each build is measured
+/// without workers and with 1 to `workers` workers, `rounds` times. `rows` is the number of
+/// fingerprints. Prints a table and returns all times as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32, workers: u32) -> Result<Value> {
     let documents = rows / ROWS_PER_DOCUMENT;
     let step = format!("Loading {rows} fingerprints and {documents} documents");
@@ -107,8 +108,8 @@ fn load(session: &mut Session, rows: u64, documents: u64) -> Result<()> {
     session.run("CHECKPOINT")
 }
 
-/// Builds an index with `workers` workers beside the server process, and drops the index again.
-/// Returns the time of the build.
+/// Builds the index of `subject` by the server process and `workers` parallel workers, and drops
+/// the index again. Returns the time of the build.
 fn build(session: &mut Session, subject: &Subject, workers: usize) -> Result<Time> {
     session.run(&format!(
         "SET max_parallel_maintenance_workers = {workers};

@@ -11,12 +11,13 @@ pub enum Contender {
     Bare,
     /// One neardup index with radius 3.
     Neardup,
-    /// Four btree indexes on the 16-bit blocks, joined by OR: the usual advice without an
-    /// extension.
+    /// Four btree indexes, one on each 16-bit block of the value, in a query with four conditions
+    /// joined by OR. This is the usual advice for a database without an extension.
     Blocks,
     /// One btree on the column, which finds equal values only.
     Plain,
-    /// Four btree indexes on permuted values, each with another block in front, searched by range.
+    /// Four btree indexes on permuted values, searched by range. A permuted value has one of its
+    /// four 16-bit blocks moved to the front, a different block in each index.
     Permuted,
 }
 
@@ -35,8 +36,9 @@ fn distance(a: &str, b: &str) -> String {
     format!("bit_count(({a} # {b})::bit(64))")
 }
 
-/// Settings that force a sequential scan of `docs` for each probe. Without them a hash join, a
-/// merge join or a materialized copy could answer the probes.
+/// Settings that force a sequential scan of the table `docs` for each probe (value to search for).
+/// Without these settings, the planner could use a hash join, a merge join or a materialized copy
+/// instead.
 const SEQUENTIAL: &str = "SET enable_indexscan = off; SET enable_indexonlyscan = off; \
     SET enable_bitmapscan = off; SET enable_material = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off";
@@ -47,12 +49,13 @@ const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_material = off; \
 /// Settings for neardup's queries: none, because the planner chooses neardup's index by itself.
 const BY_NEARDUP: &str = "";
 
-/// Returns the join condition of a search by neardup's operator. `q` is the probe and `d` the row.
+/// Returns the SQL condition of a search within `radius` bits by neardup's operator. In the
+/// condition, `q` is the probe and `d` is a row of `docs`.
 fn within(radius: u32) -> String {
     format!("d.fp <~> q.fp <= {radius}")
 }
 
-/// Probes, which are the values to search for: the first rows of a table.
+/// Probes, the values that a query searches for: the first `count` rows of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
     /// Table with the values, in the column `fp`.
@@ -85,8 +88,8 @@ impl Probes {
 pub struct Query {
     /// Text of the query after the keyword FROM.
     from: String,
-    /// Columns that identify a result: the probe, and the row or the value that was found. A
-    /// permuted value is preceded by the number of the block in front.
+    /// SQL columns that identify a result: the probe, and the row or the value that was found. If
+    /// the value is permuted, the number of its first block precedes it.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,
@@ -116,7 +119,8 @@ impl Query {
         }
     }
 
-    /// Returns the same query for a sequential scan with neardup's operator.
+    /// Returns this query with settings and an expected plan for a sequential scan. The query still
+    /// uses neardup's operator.
     pub fn sequentially(self) -> Self {
         Self {
             plan: "Seq Scan on docs",
@@ -158,9 +162,9 @@ impl Query {
         }
     }
 
-    /// Returns a query that searches for the values within 3 bits of each probe, by a range of each
-    /// of four btree indexes on permuted values. Index-only scans return values, not rows. A value
-    /// that several indexes find is returned several times.
+    /// Returns a query that searches for the values within 3 bits of each probe. It scans a range
+    /// in each of four btree indexes on permuted values. Index-only scans return values, not rows.
+    /// A value that several indexes find is returned several times.
     pub fn permuted(probes: Probes) -> Self {
         let low_bits = (1u64 << 48) - 1;
         let ranges = [0, 1, 2, 3].map(|i| {
@@ -264,7 +268,7 @@ impl Contender {
         }
     }
 
-    /// Returns the part of a measurement's name that stands for the contender.
+    /// Returns the name of the contender within the name of a measurement, such as `build/...`.
     pub fn key(self) -> &'static str {
         match self {
             Contender::Bare => "bare",

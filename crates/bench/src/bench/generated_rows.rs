@@ -31,8 +31,8 @@ const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
 /// Number of the stream of random values for the probes without neighbours.
 const ABSENT: u64 = 4;
-/// Number of the stream of random values that chooses the values whose blocks [`load_like`]
-/// combines.
+/// Number of the stream of random values by which [`load_like`] chooses values. It combines blocks
+/// of these values to new values.
 const MIXED: u64 = 5;
 /// Number of the stream of random values for the original rows of [`load_near`].
 const LOADED: u64 = 6;
@@ -53,7 +53,8 @@ fn probe(i: u64) -> u64 {
     random(CENTRES, i)
 }
 
-/// Returns a value with `distance` bits set. Each `seed` chooses other bits.
+/// Returns a value in which `distance` random bits are set, to be flipped in another value. `seed`
+/// determines which bits.
 fn flips(seed: u64, distance: u32) -> u64 {
     let mut bits = 0u64;
     let mut draw = seed << 16;
@@ -64,9 +65,9 @@ fn flips(seed: u64, distance: u32) -> u64 {
     bits
 }
 
-/// Returns the value of row `row` of a table of `rows` rows. The planted neighbours of a probe are
-/// far apart in the table, so that fetching each reads a page of its own, as among documents
-/// collected over years.
+/// Returns the value of row `row` in a table with `rows` rows. The planted neighbours of a probe
+/// are far apart in the table. So each of them is on a different page, as among documents collected
+/// over years.
 fn value(row: u64, rows: u64) -> u64 {
     let planted = PROBE_COUNT * PLANTED.len() as u64;
     let (stride, shift) = (rows / planted, rows / planted / 2);
@@ -78,8 +79,8 @@ fn value(row: u64, rows: u64) -> u64 {
     probe(plant % PROBE_COUNT) ^ flips(plant, distance)
 }
 
-/// Returns `value` with its block `block` (0 to 3, of 16 bits each) moved to the front by a
-/// rotation. The order of the other blocks does not matter.
+/// Returns `value` rotated so that its block `block` is at the front. The blocks 0 to 3 have 16
+/// bits each. The order of the blocks behind it does not matter.
 fn rotated(value: u64, block: u32) -> u64 {
     value.rotate_left(16 * block)
 }
@@ -103,8 +104,8 @@ pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads the table of probes with neighbours and the table of probes without neighbours. Each has
-/// the probes and their four permutations.
+/// Loads the tables [`PLANTED_PROBES`] and [`ABSENT_PROBES`]. Each row has a probe and the probe's
+/// four permutations, in which each of its four blocks is moved to the front.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBE_COUNT).map(|i| {
@@ -118,8 +119,8 @@ pub fn load_probes(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Adds `each` rows within 3 bits of each probe of [`ABSENT_PROBES`] to the table `docs`, which has
-/// `rows` rows. Keeps a copy of the added rows in the table `crowd`.
+/// Adds new rows to the table `docs`, which has `rows` rows so far: `each` rows within 3 bits of
+/// each probe of [`ABSENT_PROBES`]. Keeps a copy of the added rows in the table `crowd`.
 pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
     let values = (0..each * PROBE_COUNT).map(|i| {
         let seed = (PLANTED.len() as u64 * PROBE_COUNT) + i;
@@ -156,10 +157,10 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     Ok(columns)
 }
 
-/// Loads `docs (id, fp)` with the given values and with as many further values as make `rows` rows,
-/// and the table of probes with 1,000 of the given values. A further value takes each of its four
-/// blocks from a random given value. Indexes search by blocks, and this keeps the skew of each
-/// block at any number of rows.
+/// Loads the table `docs (id, fp)` with `values`, and with made values up to `rows` rows. Loads the
+/// table of probes with 1,000 of `values`. A made value takes each of its four blocks from a random
+/// element of `values`. Indexes search by blocks, so at any number of rows each block is as skewed
+/// as in `values`.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
     let count = values.len() as u64;
     let mixed = |row: u64| {
@@ -203,8 +204,8 @@ pub fn load_fresh(session: &mut Session, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// Loads the table `table (id, fp)` with `rows` rows, of which three in ten are near-duplicates of
-/// an earlier row.
+/// Loads the table `table (id, fp)` with `rows` rows. Three in ten rows are near-duplicates of an
+/// earlier row.
 pub fn load_near(session: &mut Session, table: &str, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| [row.cast_signed(), near(row).cast_signed()]);
     load(session, &format!("{table} (id bigint, fp bigint)"), values)

@@ -24,7 +24,8 @@ pub struct Subject {
     load: fn(&mut Session, u64) -> Result<()>,
 }
 
-/// Table of 64-bit fingerprints, of which three in ten are near-duplicates of an earlier one.
+/// Table of 64-bit fingerprints. Three in ten fingerprints are near-duplicates of an earlier
+/// fingerprint in the table.
 pub const FINGERPRINTS: Subject = Subject {
     what: "fingerprints of 64 bits within 3 bits",
     table: "docs",
@@ -52,7 +53,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 struct Peak {
     /// Private memory of the statement's server process. 0 where the system does not report it.
     memory: u64,
-    /// Size of the temporary files of the whole server.
+    /// Total size of the temporary files of all server processes.
     temporary: u64,
 }
 
@@ -147,8 +148,8 @@ fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) 
     })
 }
 
-/// Runs a query that returns a count, or a command, once. Returns its time and the count, which is
-/// 0 for a command.
+/// Runs `statement` once: a query that returns a count, or a command. Returns the time of the
+/// statement, and the count, which is 0 for a command.
 fn run(session: &mut Session, statement: &str) -> Result<(Time, i64)> {
     if statement.starts_with("SELECT") {
         return session.timed_value(statement);
@@ -169,8 +170,9 @@ fn watch(observer: &mut Client, pid: i32, stop: &AtomicBool) -> Result<Peak> {
     Ok(peak)
 }
 
-/// Returns the memory of a process, in bytes, that is neither shared nor part of a file. `status`
-/// is the path of its `/proc/PID/status`. `None` if the system does not report it.
+/// Returns the private memory of a process in bytes: memory that is neither shared nor part of a
+/// file. `status` is the path of the process's file `/proc/PID/status`. Returns `None` if the
+/// system does not report the memory.
 fn own_memory(status: &str) -> Option<u64> {
     let text = fs::read_to_string(status).ok()?;
     let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;

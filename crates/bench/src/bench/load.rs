@@ -20,7 +20,8 @@ struct Contender {
     clause: &'static str,
     /// Index by which near-duplicates are rejected; `None` if the table keeps them.
     index: Option<&'static str>,
-    /// Goal: minimum number of rows a second, relative to the table with one btree.
+    /// Goal: minimum speed of the load, in rows a second, as a multiple of the speed for the table
+    /// with one btree; `None` if there is no goal.
     goal: Option<f64>,
 }
 
@@ -163,7 +164,7 @@ fn insert(
             "{what}: {pairs} pairs of near-duplicates are left"
         );
     }
-    // The next contender needs the space in the cache.
+    // Empties the table, because the next contender needs the space in the server's cache.
     session.run(&format!("TRUNCATE {table}"))
 }
 

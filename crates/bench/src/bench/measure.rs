@@ -17,7 +17,8 @@ pub const DEFAULT_MEMORY: &str = "64MB";
 pub const WIDER: [u32; 3] = [6, 8, 12];
 /// Radii, in bits, at which `neardup_pairs` is measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];
-/// Maximum total seconds of all probes of one slow query. It limits the number of probes.
+/// Maximum seconds that a slow query may take for all its probes (values to search for). The query
+/// gets as many probes as it can search for in this time, and at least one.
 const SLOW_LIMIT: f64 = 1.0;
 
 /// Measurements at one number of rows.
@@ -32,7 +33,8 @@ pub struct Measured {
     pub samples: BTreeMap<String, Vec<f64>>,
     /// Query plans of the measured queries, by name of the measurement.
     pub plans: BTreeMap<String, String>,
-    /// Number of results that two contenders both found, by name of the comparison.
+    /// Number of results of each comparison in which two contenders found the same results, by name
+    /// of the comparison.
     pub agreed: BTreeMap<String, usize>,
 }
 
@@ -54,8 +56,8 @@ impl Measured {
         self.samples.get(name).map(|values| least(values))
     }
 
-    /// Fails unless two contenders found the same results, and at least one result. Stores the
-    /// number of results under `what`.
+    /// Fails if the results of two contenders, `ours` and `theirs`, differ or are empty. Otherwise
+    /// stores the number of results in `agreed` under the name `what`.
     fn agree(&mut self, what: &str, ours: &[(i64, i64)], theirs: &[(i64, i64)]) -> Result<()> {
         ensure!(
             ours == theirs,
@@ -142,7 +144,7 @@ impl Run<'_> {
             .add_times(&format!("build/{}", contender.key()), [time]);
         self.measured
             .add(&format!("size/{}", contender.key()), [size]);
-        // Indexes on expressions have statistics of their own, which the planner needs.
+        // The planner needs the statistics of indexes on expressions, which ANALYZE collects.
         self.session.run(&format!("ANALYZE {}", contender.table()))
     }
 
@@ -185,8 +187,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Times a query of `probes`. Stores the time of one probe and the plan under `name`. Fails if
-    /// the planner chose another plan than the query expects.
+    /// Measures the query `query`, which searches for `probes`. Stores the time of one probe and
+    /// the query plan under `name`. Fails if the planner chose another plan than the query expects.
     fn probe(&mut self, name: &str, query: &Query, probes: Probes) -> Result<()> {
         query.set(self.session)?;
         let count = query.count();
@@ -259,8 +261,8 @@ impl Run<'_> {
         self.measured.agree("all pairs within 3", &ours, &theirs)
     }
 
-    /// Returns as many probes as a query can search for within [`SLOW_LIMIT`], judging by the time
-    /// of one probe.
+    /// Returns the number of probes that a query can search for within [`SLOW_LIMIT`], as probes
+    /// with planted neighbours. Estimates the number from the time of one probe.
     fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
         query(Probes::planted(1)).set(self.session)?;
         let one = query(Probes::planted(1)).count();
@@ -272,8 +274,8 @@ impl Run<'_> {
     }
 
     /// Measures INSERT statements one after the other, so that page splits are as frequent as in a
-    /// growing table and not as in a newly built index. Stores the mean time and WAL of a
-    /// statement, and separately those of the first one.
+    /// growing table and not as in a newly built index. Stores the mean time and the mean WAL of a
+    /// statement, and separately the time and the WAL of the first statement.
     fn insert(&mut self, contender: Contender) -> Result<()> {
         self.session.run("RESET ALL")?;
         let (key, share) = (contender.key(), INSERTS as f64);

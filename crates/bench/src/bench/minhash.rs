@@ -52,10 +52,10 @@ for _ in range(int(sys.argv[2])):
 print(sum(len(s.encode()) for row in rows for s in row), best)
 "#;
 
-/// Number of signatures that a measured series of searches looks for.
+/// Number of signatures that one measured query searches for.
 const PROBE_COUNT: u64 = 2000;
-/// Maximum number of words of a generated document, without the words that all documents of its
-/// site share.
+/// Maximum number of words of a generated document. The line of words that all documents of a site
+/// share does not count.
 const WORDS: u64 = 140;
 
 /// Runs all measurements in an empty database with the extension: signatures of texts, signatures
@@ -145,10 +145,10 @@ fn on_processor(times: &[Time]) -> f64 {
     )
 }
 
-/// Calls `give` with each of `rows` generated documents, which resemble real ones. Their words are
-/// about as frequent as in English texts, and documents of one site share a line of words. About a
-/// third of the documents are in groups of five versions of a page. Each version has up to an
-/// eighth of the words changed.
+/// Calls `give` with each of `rows` generated documents, which resemble real documents. Their words
+/// are about as frequent as in English texts, and documents of one site share a line of words.
+/// About a third of the documents are in groups of five versions of a page. Each version has up to
+/// an eighth of the words changed.
 fn documents(rows: u64, mut give: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let text = texts::spaced(texts::LATIN, 3_000_000);
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -176,8 +176,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     bench_searches(instance, options)
 }
 
-/// Compares searches, builds, sizes and inserts with those of other indexes, for each number of
-/// rows. This is what `cargo xtask bench` does without an option that starts with "Measure only".
+/// Compares neardup's index with other indexes by searches, builds, sizes and inserts, for each
+/// number of rows. This is what `cargo xtask bench` does without an option that starts with
+/// "Measure only".
 fn bench_searches(instance: &Instance, options: &Options) -> Result<ExitCode> {
     let sizes = match options.full {
         true => vec![SMALL, LARGE],

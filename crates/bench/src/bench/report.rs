@@ -38,7 +38,7 @@ impl Unit {
     }
 }
 
-/// Goal that neardup's figure should meet.
+/// Goal of a line of the table: a condition on neardup's figure.
 #[derive(Clone, Copy)]
 enum Goal {
     /// neardup's figure is at most this number, in the unit of the table.
@@ -58,8 +58,8 @@ impl Goal {
         }
     }
 
-    /// Returns whether neardup's figure `ours` meets the goal. Returns `None` if the goal needs the
-    /// other contender's figure and this is missing.
+    /// Returns true if `ours`, neardup's figure, meets the goal. `theirs` is the figure of the
+    /// other contender. Returns `None` if the goal needs `theirs` and it is missing.
     fn met(self, ours: f64, theirs: Option<f64>) -> Option<bool> {
         match self {
             Goal::Most(most) => Some(ours <= most),
@@ -105,8 +105,8 @@ const PERMUTED: &str = "4 btree on permuted values";
 const PLAIN: &str = "one btree";
 const SEQUENTIAL: &str = "sequential scan, <~>";
 
-/// Returns the lines of the table at `rows` rows. Most goals are set for one million and for ten
-/// million rows only.
+/// Returns the lines of the table for a benchmark with `rows` rows. At other numbers than one
+/// million and ten million rows, most lines have no goal.
 fn lines(rows: u64) -> Vec<Line> {
     use Goal::{Better, Most};
     let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
@@ -218,7 +218,8 @@ fn insert_lines() -> Vec<Line> {
     lines
 }
 
-/// Returns the names of all lines at `rows` rows, as a baseline has them.
+/// Returns the names of all lines of the table for a benchmark with `rows` rows, in the form that
+/// the baseline stores.
 #[cfg(test)]
 pub fn names(rows: u64) -> Vec<String> {
     let name = |line: Line| format!("{}, beside {}", line.what, line.against);

@@ -50,12 +50,12 @@ impl Time {
     }
 }
 
-/// Total time after which a measurement is not repeated any more. It is repeated at least
-/// [`FEWEST`] times in any case.
+/// Total time after which a measurement is not repeated any more, if it was repeated [`FEWEST`]
+/// times.
 const LONG_ENOUGH: Duration = Duration::from_millis(1500);
 /// Minimum number of repetitions of a measurement.
 const FEWEST: usize = 3;
-/// Maximum number of repetitions of a measurement.
+/// Maximum number of repetitions of a measurement, even if they take less than [`LONG_ENOUGH`].
 const MOST: usize = 50;
 
 impl Session {
@@ -183,8 +183,9 @@ pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     })
 }
 
-/// Calls `one`, which makes one measurement, and returns all measurements. Calls it [`FEWEST`] to
-/// [`MOST`] times, and stops after [`LONG_ENOUGH`].
+/// Repeats a measurement, which a call of `one` makes, and returns all results. Makes at least
+/// [`FEWEST`] and at most [`MOST`] calls. Between these numbers, stops when [`LONG_ENOUGH`] has
+/// passed.
 fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     let (mut times, begin) = (Vec::new(), Instant::now());
     while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {
@@ -193,7 +194,8 @@ fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     Ok(times)
 }
 
-/// Returns the smallest of several measurements. Disturbances only ever add to a measurement.
+/// Returns the smallest of several measurements. It is the best estimate, because disturbances only
+/// make a measurement larger.
 pub fn least(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }

@@ -80,8 +80,8 @@ fn minhash128(options: TextOptions) -> Maker {
     })
 }
 
-/// Returns a function that makes `minhash64` fingerprints of texts. It ignores each feature that
-/// more than 2 % of the set's documents have.
+/// Returns a function that makes `minhash64` fingerprints of texts from rare features only. A
+/// feature is ignored if more than 2 % of the documents of `set` have it.
 fn rare(set: &Set, options: TextOptions) -> Maker {
     let mut sketcher = Sketcher::new(options);
     let mut collector = CommonFeatureCollector::new(Vec::new(), &options, 0.02, usize::MAX);
@@ -200,10 +200,10 @@ pub const CONFIGURATIONS: &[Configuration] = &[
     )),
 ];
 
-/// Configurations that only `--experiments` measures. They show the possible gain of other weights,
-/// of features of two lengths together, and of texts without punctuation. The inverse document
-/// frequency (`idf`) of a feature comes from the whole set, which a function of one text cannot
-/// know.
+/// Configurations that are measured only with `--experiments`. They show the possible gain of three
+/// changes: other weights, features of two lengths together, and texts without punctuation. The
+/// inverse document frequency (`idf`) of a feature comes from the whole set, which a function of
+/// one text cannot know.
 pub const EXPERIMENTS: &[Configuration] = &[
     configuration!("word 1 sqrt idf", Simhash64, false, |set| idf(
         set,
@@ -295,9 +295,9 @@ fn idf(set: &Set, options: TextOptions) -> Maker {
     })
 }
 
-/// Returns a function that makes simhashes of texts. The weight of a feature is multiplied by its
-/// length in characters to the power of `power`. Chinese, Japanese and Korean characters count
-/// twice.
+/// Returns a function that makes simhashes of texts. The weight of each feature is multiplied by
+/// `length^power`. The length is the number of characters of the feature, where Chinese, Japanese
+/// and Korean characters count twice.
 fn by_length(options: TextOptions, power: i32) -> Maker {
     Box::new(move |text| {
         of_weighted(
@@ -337,8 +337,9 @@ fn mixed_minima(parts: [TextOptions; 2]) -> Maker {
     })
 }
 
-/// Returns a function that changes a text and calls `maker` for the result. The change replaces
-/// punctuation by white space, and removes white space next to ideographs or syllables.
+/// Returns a function that makes the sketch of a text without punctuation. It replaces punctuation
+/// by white space, removes white space next to ideographs or syllables, and calls `maker` with the
+/// changed text.
 fn letters(maker: Maker) -> Maker {
     Box::new(move |text| {
         let mut plain = String::with_capacity(text.len());

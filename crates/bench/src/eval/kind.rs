@@ -31,8 +31,8 @@ impl Kind {
     }
 
     /// Returns the distance between sketches of this kind that corresponds to a distance of 1 bit
-    /// between 64-bit fingerprints. Two minima differ twice as often as the bits taken from them,
-    /// because the bits of different minima agree by chance in half of the cases.
+    /// between 64-bit fingerprints. Minima differ twice as often as bits that are taken from
+    /// minima: the bits of two different minima agree by chance in half of the cases.
     pub const fn distance_per_bit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,

@@ -6,8 +6,8 @@ use super::set::Set;
 use std::num::NonZero;
 use std::thread;
 
-/// Lower bounds of the similarity bands, in descending order. A pair belongs to the first band
-/// whose lower bound is at most the pair's Jaccard similarity.
+/// Lower bounds of the similarity bands (ranges of Jaccard similarities), in descending order. A
+/// pair belongs to the first band whose lower bound is at most the pair's Jaccard similarity.
 pub const BANDS: [f32; 12] = [
     0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.0,
 ];
@@ -20,7 +20,8 @@ const MOST_BITS: usize = 128;
 #[derive(Clone, Copy)]
 pub struct Histogram {
     counts: [u64; MOST_BITS + 1],
-    /// Number of pairs in which at least one text has no fingerprint. No search finds these pairs.
+    /// Number of pairs without a distance, because at least one of the texts has no fingerprint. No
+    /// search finds these pairs.
     never: u64,
 }
 
@@ -134,7 +135,8 @@ impl Distances {
         all
     }
 
-    /// Counts the pairs of the document `first` with each later document.
+    /// Adds the pair of the document `first` and each document with a greater number to the
+    /// histograms.
     fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
         let distance = |second: usize| -> Option<u32> {
             Some(
@@ -145,7 +147,8 @@ impl Distances {
         };
         let cluster = set.cluster[first];
         for second in first + 1..sketches.len() {
-            // Most pairs are in different clusters. They need no lookup in `near`.
+            // The documents of most pairs are in different clusters. Such pairs need no lookup in
+            // `near`.
             if set.cluster[second] != cluster {
                 self.unrelated.add(distance(second));
                 continue;
@@ -179,17 +182,17 @@ impl Distances {
         all
     }
 
-    /// Returns the histogram of all pairs that `near.tsv` does not list: related and unrelated
-    /// pairs. They are less similar than the pairs in `near.tsv`.
+    /// Returns the histogram of the dissimilar pairs: all pairs that `near.tsv` does not list,
+    /// related or unrelated. A dissimilar pair is less similar than each pair in `near.tsv`.
     pub fn below(&self) -> Histogram {
         let mut all = self.related;
         all.merge(&self.unrelated);
         all
     }
 
-    /// Returns the precision and the recall of a search for duplicates with this radius. Duplicates
-    /// are the pairs with a similarity of at least `duplicate`, which must be a bound of [`BANDS`].
-    /// Returns `None` if the radius finds no duplicate.
+    /// Returns the precision and the recall of a search for duplicates with the radius `radius`. A
+    /// pair is a duplicate if its similarity is at least `duplicate`, which must be a bound of
+    /// [`BANDS`]. Returns `None` if the search finds no duplicate.
     pub fn quality(&self, duplicate: f32, radius: u32) -> Option<Quality> {
         let duplicates = self.between(duplicate, f32::INFINITY);
         let found = duplicates.within(radius) as f64;
@@ -200,10 +203,11 @@ impl Distances {
         })
     }
 
-    /// Returns the share of the similar pairs that a search finds if it also finds the share
-    /// `wrong` of the dissimilar pairs ([`Self::below`]). Similar pairs have a similarity of at
-    /// least `from` and below `to`. Both shares are interpolated linearly between two neighbouring
-    /// radii. Returns `None` if there are no such similar pairs, or no dissimilar pairs.
+    /// Returns which share of the similar pairs a search finds at the radius at which it finds the
+    /// share `wrong` of the dissimilar pairs ([`Self::below`]). Similar pairs have a similarity of
+    /// at least `from` and below `to`. If `wrong` is between the shares of two successive radii,
+    /// the result is interpolated linearly. Returns `None` if there are no similar or no dissimilar
+    /// pairs.
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);
@@ -218,8 +222,9 @@ impl Distances {
         Some(last.1)
     }
 
-    /// Returns the smallest radius with the best F1 for duplicates of a similarity of at least
-    /// `duplicate`, and its precision and recall. `None` if no radius finds a duplicate.
+    /// Returns the radius with the best F1 score, and the precision and recall at this radius. Of
+    /// radii with equal scores, returns the smallest. A pair is a duplicate if its similarity is at
+    /// least `duplicate`. Returns `None` if no radius finds a duplicate.
     pub fn best(&self, duplicate: f32) -> Option<(u32, Quality)> {
         let all = (0..=self.kind.width()).filter_map(|r| Some((r, self.quality(duplicate, r)?)));
         // `max_by` returns the last of equal maxima.
@@ -228,8 +233,9 @@ impl Distances {
     }
 }
 
-/// Runs `work` in one thread per processor. Its arguments are the number of the thread, from 0, and
-/// the number of threads. Returns the results in the order of the threads.
+/// Calls `work` in one thread for each processor. The arguments of `work` are the number of the
+/// thread, from 0, and the number of threads. Returns the results in the order of the thread
+/// numbers.
 fn in_parallel<T: Send>(work: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {

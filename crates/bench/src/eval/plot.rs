@@ -17,8 +17,8 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Axes>;
 const PANEL: (u32, u32) = (360, 300);
 /// Number of panels in a row of a picture.
 const ACROSS: u32 = 3;
-/// Start of the logarithmic axis of `false.svg`, in pairs per million. Zero pairs are drawn here,
-/// because a logarithmic axis has no zero.
+/// Start of the logarithmic axis of `false.svg`, in pairs per million. Smaller values, and zero,
+/// are drawn at this position, because a logarithmic axis has no zero.
 const FEWEST: f64 = 1e-3;
 
 /// Curve of a panel, with the name that the legend shows.
@@ -40,8 +40,8 @@ struct Picture {
     curves: Curves,
 }
 
-/// Returns the curves of one set, given the set's measurements and the minimum Jaccard similarity
-/// of a duplicate.
+/// Function that returns the curves of one set. The arguments are the distances of each
+/// configuration on this set, and the minimum Jaccard similarity of a duplicate.
 type Curves = fn(&[(&Configuration, &Distances)], f32) -> Vec<Curve>;
 
 struct Axis {
@@ -260,8 +260,9 @@ fn false_pairs(rows: &[(&Configuration, &Distances)], _: f32) -> Vec<Curve> {
     over_radii(rows, point)
 }
 
-/// Returns a curve for each configuration, with a point for each possible radius. Dots mark the
-/// radii of [`RADII`]. `point` returns a point's coordinates, or `None` if the radius has none.
+/// Returns a curve for each configuration, with one point for each possible radius. `point` returns
+/// the coordinates of the point for a radius, or `None` if there is no such point. Dots mark the
+/// radii of [`RADII`].
 fn over_radii(
     rows: &[(&Configuration, &Distances)],
     point: impl Fn(&Distances, u32) -> Option<(f64, f64)>,

@@ -23,8 +23,9 @@ pub struct Set {
     pub ignored: HashSet<Pair>,
     /// Pairs from `pairs.tsv`, regardless of their similarity.
     pub listed: Vec<Pair>,
-    /// Identifier of each document's connected component in the graph of the `near` and `listed`
-    /// pairs, by document number. Documents of different components are unrelated.
+    /// For each document number, the identifier of the document's cluster: its connected component
+    /// in the graph of the pairs in `near` and `listed`. Documents in different clusters are
+    /// unrelated.
     pub cluster: Vec<u32>,
 }
 
@@ -125,9 +126,9 @@ impl Set {
         })
     }
 
-    /// Returns the mean difference between the similarities that `near.tsv` states and the
-    /// similarities that neardup computes from three-word shingles of the texts. Uses at most some
-    /// 1,000 pairs. `None` if no similarity can be computed.
+    /// Returns the mean difference between two similarities of a pair: the similarity in
+    /// `near.tsv`, and the similarity that neardup computes from three-word shingles of the texts.
+    /// Uses at most some 1,000 pairs. Returns `None` if no similarity can be computed.
     pub fn mean_difference(&self) -> Option<f64> {
         let mut pairs: Vec<_> = self.near.iter().collect();
         pairs.sort_unstable_by_key(|(pair, _)| **pair);
@@ -194,8 +195,8 @@ fn unescape(text: &str) -> String {
     plain
 }
 
-/// Returns the connected component of each of `count` documents in the graph of `pairs`: the
-/// smallest document number of the component.
+/// Returns, for each of `count` documents, the connected component that contains the document in
+/// the graph of `pairs`. A component is identified by its smallest document number.
 fn clusters<'a>(count: usize, pairs: impl Iterator<Item = &'a Pair>) -> Vec<u32> {
     let mut parent: Vec<u32> = (0..count as u32).collect();
     fn root(parent: &mut [u32], mut at: u32) -> u32 {

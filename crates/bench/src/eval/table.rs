@@ -13,8 +13,9 @@ const COLUMNS: [(f32, f32, &str); 4] = [
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Numbers of dissimilar pairs found per million. For each number, the first table has the share of
-/// similar pairs that are found at the same radius.
+/// Shares of the dissimilar pairs that a search finds in error, in pairs per million. For each of
+/// them, the first table has a column: the share of the similar pairs that are found at the same
+/// radius.
 const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -23,8 +24,9 @@ const SHARES: usize = 19;
 /// Width, in characters, of a column with pairs per million.
 const COUNTS: usize = 24;
 
-/// Returns the lines above the tables of a set: the numbers of documents and of pairs, and the mean
-/// difference between the similarities in `near.tsv` and the similarities computed here.
+/// Returns the text above the tables of a set: the number of documents, the number of pairs of each
+/// kind, and how much the similarities in `near.tsv` differ on average from those that neardup
+/// computes.
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());
@@ -146,12 +148,12 @@ fn trimmed(table: &str) -> String {
         .collect()
 }
 
-/// Formats a share as a percentage without decimals; `None` as `-`.
+/// Returns a share as a percentage without decimals, or `-` for `None`.
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.0}", 100.0 * share))
 }
 
-/// Formats a share as parts per million, with fewer decimals for larger numbers; `None` as `-`.
+/// Returns a share in parts per million, with fewer decimals for larger numbers, or `-` for `None`.
 fn per_million(share: Option<f64>) -> String {
     match share.map(|share| 1e6 * share) {
         None => "-".to_owned(),

@@ -1,5 +1,6 @@
-//! Representatives among crowded signatures: one linked list for each crowded bucket, in arrays
-//! that move to temporary files beyond a memory limit.
+//! Representatives of clusters among crowded signatures (signatures that are near many others): one
+//! linked list for each crowded bucket, in arrays that move to temporary files beyond a memory
+//! limit.
 //!
 //! A node is compared only with the representatives in the node's own buckets. A comparison may
 //! fetch the heap rows of both. Representatives among crowded fingerprints are in

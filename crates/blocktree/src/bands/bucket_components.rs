@@ -9,7 +9,8 @@ use crate::sort::{Entry, ExternalSort, TempFiles};
 /// Member index that marks the end of a list, or an empty list.
 const NONE: u32 = u32::MAX;
 
-/// Number of members of a bucket that are held in memory at once, even if `memory` is too small.
+/// Minimum number of members of a bucket that are held in memory at once, even if they exceed the
+/// memory limit.
 const MIN_MEMBERS: usize = 64;
 
 /// Joins the components of crowded nodes that share a bucket and are near each other. Skips
@@ -124,8 +125,9 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         self.lists.clear();
     }
 
-    /// Joins a node's component with the components of all members near the node. Adds the node to
-    /// the members, or to `rest` if the memory for members is full.
+    /// Joins a node's component with the components of all members near the node. `entry` describes
+    /// the node, as in [`connect_buckets`]. Adds the node to the members, or to `rest` if the
+    /// memory for members is full.
     fn add<F: TempFiles>(
         &mut self,
         files: &mut F,

@@ -75,9 +75,10 @@ fn pairs_of(rows: f64) -> f64 {
     rows * (rows - 1.0) / 2.0
 }
 
-/// Returns the work of a search for all pairs with up to `mismatches` mismatches that compares all
-/// rows of each scope. Such a search is needed if `mismatches` exceeds what the bands guarantee.
-/// Only rows for which `wanted` returns true count. Reads the first permutation of the index once.
+/// Returns the work (numbers of rows, comparisons and candidates) of a search that compares all
+/// rows of each scope, to find all pairs with up to `mismatches` mismatches. Such a search is
+/// needed if `mismatches` exceeds what the bands guarantee. Only rows for which `wanted` returns
+/// true count. Reads the first permutation of the index once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,

@@ -59,8 +59,8 @@ const SKETCH_BITS: usize = 128 - HASH_BITS as usize;
 pub type Sketch = [u64; WORDS];
 
 /// Returns a hash of a signature's scheme and seed, which [`Bands::hash`] adds to the hash of a
-/// band. Signatures that can be compared have the same scheme hash. `scheme` is the code of the
-/// scheme.
+/// band. Signatures that can be compared have the same scheme hash. `scheme` is the numeric code of
+/// the scheme, which names the hash functions that make signatures.
 pub fn scheme_hash(scheme: u8, seed: u64) -> u64 {
     (seed ^ u64::from(scheme) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

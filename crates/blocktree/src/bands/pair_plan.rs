@@ -82,7 +82,7 @@ impl BandPairPlan {
 
     /// Returns a lower bound of the mismatches of a pair that a search reported. In a search by
     /// bands, the bound is computed as if the two rows shared no band, and the caller subtracts the
-    /// number of bands that they share.
+    /// number of bands that the two rows share.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

@@ -238,8 +238,8 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
     }
 }
 
-/// Swaps the two middle words. Restores the order of the words after an instruction that took half
-/// a register from each of its two operands by turns.
+/// Swaps the two middle words of a register. AVX2 instructions that combine two registers return
+/// the halves of both by turns, and the swap puts the words of each register next to each other.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_order(words: __m256i) -> __m256i {

@@ -187,10 +187,10 @@ fn equal(two: impl Fn(usize) -> uint64x2_t, wanted: u64, mask: u64) -> uint8x16_
     vuzp1q_u8(of_8(0), of_8(1))
 }
 
-/// Calls `matches_of` for each step of 16 keys of `N` words. Its result has a byte for each key.
-/// Appends to `found` the positions of the keys whose byte is not zero. If the number of keys is
-/// not a multiple of 16, calls `matches_of` again for the last 16 keys and appends only the new
-/// positions. If there are fewer than 16 keys, calls `rest` instead.
+/// Calls `matches_of` for each step of 16 keys of `N` words. The result of `matches_of` has a byte
+/// for each key. Appends to `found` the positions of the keys whose byte is not zero. If the number
+/// of keys is not a multiple of 16, calls `matches_of` again for the last 16 keys and appends only
+/// the new positions. If there are fewer than 16 keys, calls `rest` instead.
 #[inline]
 #[target_feature(enable = "neon")]
 fn each_step<const N: usize>(
@@ -228,8 +228,8 @@ fn queries_of<const W: usize>(query: [u64; W]) -> [uint8x16_t; 2] {
 }
 
 /// Compares 16 keys of `W` words with the query. Returns a byte for each key: all ones if the key
-/// is within the radius, otherwise zero. `two_words(i)` loads the words `2 * i` and `2 * i + 1`, if
-/// the words of all keys are numbered one after the other. `queries` is the result of
+/// is within the radius, otherwise zero. The words of all keys are numbered one after the other,
+/// and `two_words(i)` loads the words `2 * i` and `2 * i + 1`. `queries` is the result of
 /// [`queries_of`].
 #[inline]
 #[target_feature(enable = "neon")]

@@ -130,8 +130,8 @@ fn with_prefix_avx512(keys: &[u8], wanted: u64, mask: u64, found: &mut Vec<u16>)
 }
 
 /// AVX-512 kernel of [`leaf_with_prefix`] for keys that take at most 16 bytes on the page. Compares
-/// the first word that the page stores, of eight keys at a time. `stride` is the number of bytes of
-/// a key. `mask` selects the compared bits, none of which the page omits.
+/// eight keys at a time, each by the first word that the page stores. `stride` is the number of
+/// bytes of a key. `mask` selects the compared bits, none of which the page omits.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn packed_with_prefix_avx512<const N: usize>(

@@ -33,7 +33,8 @@ pub(super) struct Buckets {
     max_pairs: u32,
     /// Number of crowded buckets so far.
     count: u32,
-    /// Bucket that did not fit into the last chunk and may continue in the next chunk.
+    /// Last bucket that did not fit into a chunk. The next chunk may start with further entries of
+    /// this bucket. `None` before the first such bucket of the permutation.
     open: Option<BucketId>,
 }
 
@@ -58,9 +59,11 @@ impl Buckets {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Removes the entries of incomplete buckets from the chunk that was read, before its groups
-    /// are formed. Passes the rows of a bucket that does not fit into one chunk to `emit`. The last
-    /// bucket, if it may continue to the right, is read again with the next chunk.
+    /// Removes the entries of incomplete buckets from the chunk that was just read. Must be called
+    /// before the chunk is divided into groups. `emit` gets the rows of a bucket that does not fit
+    /// into one chunk. If a bucket starts within the chunk and may continue to the right, removes
+    /// its entries and moves the cursor back to the start of the bucket. So the next chunk starts
+    /// with the whole bucket.
     pub(super) fn keep_whole_buckets(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(buckets) = &mut self.buckets else {
             return;
@@ -123,8 +126,8 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Passes the rows of some entries of the chunk to `emit`, as rows of the crowded bucket that
-    /// was counted last.
+    /// Passes the rows of the entries with the indexes `entries` in the chunk to `emit`. Reports
+    /// them as rows of the crowded bucket that was counted last.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
             &self.layout.permutations()[usize::from(self.plan.passes[self.pass].permutation)];

@@ -1,5 +1,6 @@
-//! Chunk of a permutation in memory, for a search for pairs: index entries in key order, divided
-//! into groups with equal leading bits. The search compares groups with each other.
+//! Chunk of a permutation (one ordered copy of all keys in the index) in memory, for a search for
+//! pairs: index entries in key order, divided into groups with equal leading bits. The search
+//! compares groups with each other.
 
 use crate::block_layout::Permutation;
 use crate::key::{EntryKey, Key, Tid};
@@ -9,16 +10,18 @@ use crate::probes::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
-/// Flag in an entry's element of `rows`: the entry's row has been resolved. The bits below
-/// [`UNWANTED`] are the address that the caller's `resolve` returned.
+/// Flag in an element of a chunk's field `rows`, which describes one entry: the search has called
+/// the caller's `resolve` for the entry. The bits below [`UNWANTED`] are the address that `resolve`
+/// returned.
 const RESOLVED: u64 = 1 << 63;
-/// Flag in an entry's element of `rows`, together with [`RESOLVED`]: `resolve` returned `None` for
-/// the entry.
+/// Flag in an element of `rows`, together with [`RESOLVED`]: `resolve` returned `None`, which means
+/// that the entry must not be in a pair.
 const UNWANTED: u64 = 1 << 62;
-/// Unit of the pair counter in an entry's element of `rows`, if the entry has not been resolved.
-/// The counter is in the bits above the 48-bit address.
+/// Number that is added to an element of `rows` to count one pair of an entry without the flag
+/// [`RESOLVED`]. The pair counter is in the bits above the 48-bit address.
 const PAIR_COUNT_UNIT: u64 = 1 << 48;
-/// Maximum value of the pair counter of an entry that has not been resolved.
+/// Maximum value of the pair counter of an entry. For further pairs of the entry, the search calls
+/// `resolve` and needs no counter.
 pub(super) const MAX_COUNTED_PAIRS: u32 = 1 << 13;
 
 /// Run of the entries of a chunk that are in the same scope. Without scopes, all entries are one
@@ -31,10 +34,11 @@ pub(super) struct ScopeRun {
     pub bits: u32,
     /// Indexes of the run's groups in the chunk.
     pub groups: Range<usize>,
-    /// Start of the run's slots in the directory of the chunk.
+    /// Index of the run's first slot in the chunk's `directory`, which leads from a prefix to a
+    /// group.
     directory: usize,
-    /// Number of low bits that a prefix drops to become the number of a directory slot. The run's
-    /// lowest prefix is subtracted first.
+    /// Number of low bits of a prefix that do not count for its slot. The index of the slot among
+    /// the run's slots is `(prefix - lowest prefix of the run) >> shift`.
     shift: u32,
 }
 
@@ -55,7 +59,8 @@ pub(super) struct SortedChunk<const N: usize> {
     scope_words: usize,
     /// True if only one entry is kept for each distinct key.
     distinct: bool,
-    /// Number of pairs of an entry that the search returns without resolving the entry's row.
+    /// Number of pairs of each entry for which the search returns the address in the entry. For
+    /// further pairs of the entry, it returns the address that the caller's `resolve` returns.
     unresolved_pairs: u32,
     keys: Vec<Key<N>>,
     /// For each key, the packed address of the row, with the flags [`RESOLVED`] and [`UNWANTED`] or
@@ -63,12 +68,12 @@ pub(super) struct SortedChunk<const N: usize> {
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
-    /// Directory by which a group is found by its prefix. The high bits of a prefix select a slot.
-    /// The slot has the index of the first group whose prefix has these high bits or greater ones.
-    /// Each run has its own slots.
+    /// Directory that leads from a prefix to the group with this prefix. The high bits of a prefix
+    /// select a slot. The slot has the index of the first group whose prefix has these high bits or
+    /// greater ones. Each run has its own slots.
     directory: Vec<u32>,
-    /// In a thinned search, a number for each entry: its pairs so far, or its parent in a forest
-    /// ([`Thinning`](super::Thinning)).
+    /// In a thinned search, a number for each entry: the number of its pairs so far, or the number
+    /// of its parent entry in a forest ([`Thinning`](super::Thinning)).
     marks: Vec<Cell<u32>>,
     /// Entries that were copied from a locked leaf and have not been accepted yet: key and packed
     /// address.
@@ -107,8 +112,9 @@ impl<const N: usize> SortedChunk<N> {
         self.marks.clear();
     }
 
-    /// Lets [`SortedChunk::row`] return an entry's own address for the first `pairs` pairs of the
-    /// entry, without resolving it. `pairs` is reduced to [`MAX_COUNTED_PAIRS`] if it is greater.
+    /// Lets [`SortedChunk::row`] return the address in an entry for the first `pairs` pairs of the
+    /// entry, without a call of `resolve`. A greater number than [`MAX_COUNTED_PAIRS`] is reduced
+    /// to [`MAX_COUNTED_PAIRS`].
     pub fn trust(&mut self, pairs: u32) {
         self.unresolved_pairs = pairs.min(MAX_COUNTED_PAIRS);
     }
@@ -144,7 +150,8 @@ impl<const N: usize> SortedChunk<N> {
         &self.keys
     }
 
-    /// Returns the address in an entry. The entry must not have been resolved.
+    /// Returns the address in the entry with the index `entry`. `resolve` must not have been called
+    /// for the entry, because it replaces the address.
     #[inline]
     pub fn entry_tid(&self, entry: usize) -> Tid {
         Tid::from_packed(self.rows[entry].get() % PAIR_COUNT_UNIT)
@@ -159,8 +166,8 @@ impl<const N: usize> SortedChunk<N> {
         self.rows.drain(..entries.start);
     }
 
-    /// Replaces each key by its restored key ([`Permutation::restore`]), in which the bits of a
-    /// band's hash are zero.
+    /// Replaces each key by its restored key ([`Permutation::restore`]). In an index on signatures,
+    /// that sets the hash bits of each key to zero, so that only scopes and sketches are compared.
     pub fn restore(&mut self, permutation: &Permutation<N>) {
         for key in &mut self.keys {
             *key = permutation.restore(key);
@@ -336,10 +343,11 @@ impl<const N: usize> SortedChunk<N> {
         Some(from + found.ok()?)
     }
 
-    /// Returns the address of an entry's row for one more pair of the entry. `None` if the row must
-    /// not be in a pair. For the first pairs of an entry, this is the address in the entry
-    /// ([`SortedChunk::trust`]). For later pairs, it is the address that `resolve` returns for it.
-    /// `resolve` is called at most once per entry.
+    /// Returns the address of an entry's row for one more pair of the entry. For the first pairs of
+    /// the entry, this is the address in the entry ([`SortedChunk::trust`]). For later pairs, it is
+    /// the address that `resolve` returns for the address in the entry, or `None` if `resolve`
+    /// returns `None`: then the row must not be in a pair. `resolve` is called at most once per
+    /// entry.
     #[inline]
     pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
         let cell = &self.rows[entry];

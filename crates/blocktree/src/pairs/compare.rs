@@ -52,8 +52,9 @@ impl<const N: usize> JoinInputs<'_, N> {
     /// compares with `entry` of the left chunk. The keys of `others` are in ascending order, and
     /// none is below the key of `entry`.
     ///
-    /// If only one pass reports a pair, that is the first pass for equal keys. The other passes
-    /// skip keys equal to that of `entry`, because the number of their pairs may be the square of
+    /// If each pair is reported by one pass only, the first pass reports all pairs of equal keys.
+    /// In the other passes, this function skips the keys in `others` that equal the key of `entry`.
+    /// Comparing them again would take long: the number of pairs of equal keys may be the square of
     /// the number of equal rows or row versions.
     #[inline]
     fn behind_equals(&self, entry: usize, others: Range<usize>) -> usize {
@@ -127,7 +128,8 @@ pub(super) struct GroupPair {
     pub right: Range<usize>,
     /// True if the entries of `left` and of `right` are in the same group.
     pub same: bool,
-    /// In a thinned search, the entries of `right` that can still produce pairs.
+    /// In a thinned search (a search that may skip pairs), the entries of `right` that can still
+    /// produce pairs.
     pub open: OpenEntries,
     /// First entry of `right` with which the first entry of `left` has not been compared.
     at: usize,
@@ -142,7 +144,7 @@ pub(super) struct Compare<const N: usize> {
     pub skipped: usize,
     /// True if two equal keys are not a pair.
     pub distinct: bool,
-    /// Pairs that a thinned search skips. `None` in other searches.
+    /// Rule that decides which pairs the search may skip. `None` if it skips no pair.
     pub thinning: Option<Thinning>,
     /// Cache of the XOR values between the prefixes of neighbouring groups. The map's key is the
     /// number of bits of a prefix and the number of bits that may differ. The map's value is `None`
@@ -152,7 +154,8 @@ pub(super) struct Compare<const N: usize> {
     pub found: Vec<u16>,
     /// Number of pairs that the current step has reported.
     pub emitted: usize,
-    /// Number of comparisons since the last check for interrupts, including other work.
+    /// Number of comparisons since the last check for interrupts. Other work is added as the number
+    /// of comparisons that take the same time.
     since_pause: usize,
     /// Number of comparisons of two keys in the whole search.
     comparisons: u64,
@@ -188,7 +191,8 @@ impl<const N: usize> Compare<N> {
         self.comparisons
     }
 
-    /// Adds to the number of comparisons of two keys.
+    /// Adds `comparisons` to the number of comparisons of two keys, and to the counter for
+    /// interrupt checks.
     #[inline]
     pub(super) fn count(&mut self, comparisons: usize) {
         self.since_pause += comparisons;
@@ -202,10 +206,11 @@ impl<const N: usize> Compare<N> {
         self.since_pause += work;
     }
 
-    /// In a thinned search, initializes the marks of the entries of `chunk`. With
-    /// [`Thinning::Degree`], a mark counts pairs and starts at 0. With [`Thinning::Forest`], a mark
-    /// is the number of the entry's parent, and each entry starts as its own parent. `first` is the
-    /// number of the chunk's first entry in the forest. Returns false if memory is exhausted.
+    /// In a thinned search, initializes the marks of the entries of `chunk`: one number for each
+    /// entry. With [`Thinning::Degree`], a mark counts pairs and starts at 0. With
+    /// [`Thinning::Forest`], a mark is the number of the entry's parent, and each entry starts as
+    /// its own parent. `first` is the number of the chunk's first entry in the forest. Returns
+    /// false if memory is exhausted.
     pub fn mark(&self, chunk: &mut SortedChunk<N>, first: usize) -> bool {
         match self.thinning {
             None => true,
@@ -318,9 +323,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and those
-    /// of neighbours differ in at most `threshold` bits. `groups` is the number of possible
-    /// neighbours.
+    /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and the
+    /// prefixes of neighbours differ in at most `threshold` bits. `groups` is the number of
+    /// possible neighbours.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
             // If there are more XOR values than groups, all groups are compared instead.
@@ -334,7 +339,8 @@ impl<const N: usize> Compare<N> {
 
     /// Compares the first entry of `task.left` with up to [`MAX_KEYS_AT_ONCE`] entries of
     /// `task.right` and reports the pairs. Removes the entry from `task.left` when it has been
-    /// compared with the last entry of `task.right`.
+    /// compared with the last entry of `task.right`. `resolve` and `emit` are as for
+    /// [`Pairs::step`](super::Pairs::step).
     #[inline]
     fn compare_entry(
         &mut self,

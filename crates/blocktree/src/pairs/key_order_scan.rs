@@ -9,8 +9,8 @@ use crate::store::ReadPages;
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// Scan of all entries of an index's first permutation in key order, in which rows with equal
-/// fingerprints are adjacent.
+/// Scan of all entries of an index's first permutation (ordered copy of all keys). Entries are read
+/// in key order, so entries with equal fingerprints are adjacent.
 #[derive(Debug)]
 pub struct KeyOrderScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,

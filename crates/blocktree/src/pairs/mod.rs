@@ -1,4 +1,5 @@
-//! Search for all pairs of rows within a radius, one permutation of the index after the other.
+//! Search for all pairs of rows within a radius, one permutation (ordered copy of all keys in the
+//! index) after the other.
 //!
 //! The search of one permutation is a pass. A pass reads the permutation once, from left to right,
 //! in chunks of as many leaves as fit into memory. It compares entries whose leading bits are equal
@@ -10,8 +11,8 @@
 //! Each pair is returned once, even if entries are inserted or leaves are split during the search:
 //! entries of a permutation have a fixed order, and a chunk ends where its last leaf ended when it
 //! was read. The lower entry of a pair is in some chunk. The upper entry is in the same chunk or to
-//! its right. If several passes find a pair, only the first of them returns it, which follows from
-//! the bits in which the two fingerprints differ.
+//! its right. If several passes find a pair, only the first of them returns it. The bits in which
+//! the two fingerprints differ show which passes find the pair.
 //!
 //! This is the batch form of Manku, Jain, Das Sarma (WWW 2007, section 4) with the permutation
 //! itself as the set of queries.
@@ -150,11 +151,11 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Makes the search return the first `pairs` pairs of an entry in each chunk with the address
-    /// in the index entry, without a call of `resolve`. So the caller can look up many rows
-    /// together. For later pairs of an entry, `resolve` is called, so that the caller can reject
-    /// the entry: a row can have many invisible versions, and the number of their pairs is the
-    /// square of the number of versions.
+    /// Makes the search return the first `pairs` pairs of an entry in a chunk with the address in
+    /// the index entry. The search does not call `resolve` for these pairs, so the caller can look
+    /// up many rows together. For further pairs of the entry, the search calls `resolve`, and the
+    /// caller can reject the entry. That limits the pairs of a row with many invisible versions:
+    /// without a limit, their number is the square of the number of versions.
     #[must_use]
     pub fn with_unresolved_pairs(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -163,8 +164,8 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Creates a search for pairs of distinct fingerprints that may skip the pairs described by
-    /// `thinning`. `memory` is in bytes. The rows of a pair are any rows with its fingerprints. A
-    /// pair may be returned twice.
+    /// `thinning`. `memory` is in bytes. The rows of a pair are any rows with the fingerprints of
+    /// the pair. A pair may be returned twice.
     pub fn thinned(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -223,11 +224,11 @@ impl<const N: usize> Pairs<N> {
     /// comparisons. Returns false if the search has ended.
     ///
     /// The search skips an entry if `wanted` returns false for its address. `resolve` gets the
-    /// address in an entry of a pair. It returns the address to store in [`Pair::rows`], or `None`
-    /// if the row must not be in a pair. It is called at most once for an entry in a chunk. A
-    /// search [with unresolved pairs](Pairs::with_unresolved_pairs) may report pairs of an entry
-    /// without that call. A [thinned](Pairs::thinned) search never calls `resolve`, so `wanted`
-    /// must reject each row that must not be in a pair.
+    /// address in an entry of a pair. `resolve` returns the address to store in [`Pair::rows`], or
+    /// `None` if the row must not be in a pair. The search calls `resolve` at most once for an
+    /// entry in a chunk. A search [with unresolved pairs](Pairs::with_unresolved_pairs) may report
+    /// pairs of an entry without that call. A [thinned](Pairs::thinned) search never calls
+    /// `resolve`, so `wanted` must reject each row that must not be in a pair.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -429,8 +430,9 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Returns the lowest entry key, from `from` on, that can belong to an entry near the chunk's
-    /// last run. `bits` is the number of bits of the run's prefixes, and `scope` is the run's scope
-    /// if keys have one. `None` if the scope has no such entry key.
+    /// last run (the entries of its last scope). `bits` is the number of bits of the run's
+    /// prefixes, and `scope` is the run's scope if keys have one. `None` if the scope has no such
+    /// entry key.
     fn next_needed(
         &self,
         from: &EntryKey<N>,
@@ -463,8 +465,9 @@ impl<const N: usize> Pairs<N> {
         Some(EntryKey::before_key(from.permutation, key))
     }
 
-    /// Sets `cover` to the smallest set of aligned ranges that extends from the first to the last
-    /// prefix of the chunk's last run.
+    /// Sets the field `cover` to the smallest set of ranges that extends from the first to the last
+    /// prefix of the chunk's last run. Each range consists of all prefixes with some high bits in
+    /// common.
     fn cover(&mut self) {
         self.cover.clear();
         let Some(run) = self.chunk.runs().last() else {

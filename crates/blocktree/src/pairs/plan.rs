@@ -154,7 +154,7 @@ fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
 
 /// Returns the cheapest pass over the permutation of `part`, in which the leading bits of two
 /// compared groups may differ in `threshold` bits. The pass groups rows by all leading bits of
-/// `part`, or by fewer.
+/// `part`, or by fewer. `rows` is the number of rows, and `words` the number of words of a key.
 fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> CandidateProbe {
     let pass = |bits| CandidateProbe::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);

@@ -1,8 +1,9 @@
-//! Ranges of permutations, by which several processes share a search for pairs.
+//! Ranges of permutations (ordered copies of all keys in the index), by which several processes
+//! share a search for pairs.
 //!
-//! A pair belongs to the pass that returns it, and to the range of that pass's permutation that has
-//! the pair's lower entry. So processes can search ranges in any order and at the same time without
-//! communication, and each pair is returned once.
+//! A pair belongs to the pass that returns it. Within this pass, the pair belongs to the range that
+//! contains its lower entry. So processes can search ranges in any order and at the same time
+//! without communication, and each pair is returned once.
 
 use super::PairPlan;
 use crate::key::{EntryKey, Key, Tid};
@@ -63,7 +64,7 @@ impl<const N: usize> PairRange<N> {
 impl<const N: usize> PairPlan<N> {
     /// Divides the permutation of each pass into ranges with about the same number of leaves.
     /// Returns the ranges in the order of passes. A pass has up to `most` ranges. A pass that
-    /// compares neighbouring groups has up to a quarter of that, because the search of each range
+    /// compares neighbouring groups has up to `most / 4` ranges, because the search of each range
     /// also reads leaves to the right of the range.
     pub fn ranges<S: ReadPages>(
         &self,

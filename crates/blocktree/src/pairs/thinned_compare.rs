@@ -11,11 +11,12 @@ use crate::store::ReadPages;
 
 /// Maximum number of keys that an entry is compared with at once.
 const PIECE_KEYS: usize = 4096;
-/// Minimum number of near entries in the other group. If an entry has that many, the search makes a
-/// list of the open entries ([`OpenEntries`](super::thinning::OpenEntries)).
+/// With [`Thinning::Forest`], the search makes a list of the open entries of a group when it has
+/// found at least this number of entries of the group near one entry. Open entries can still form a
+/// pair to report ([`OpenEntries`](super::thinning::OpenEntries)).
 const MIN_FOUND_FOR_LIST: usize = 32;
-/// If the list of open entries is too long, this number of entries is compared with the whole group
-/// before the list is updated again.
+/// Number of entries that are compared with the whole other group after an update of the list of
+/// open entries, if the updated list is too long to be useful. Then the list is updated again.
 const LIST_WAIT: usize = 32;
 /// Minimum ratio of the number of entries of a group to the number of its open entries. At a lower
 /// ratio, the list of open entries is not used.
@@ -29,10 +30,11 @@ struct ThinnedJoin<'a, const N: usize> {
 }
 
 impl<const N: usize> ThinnedJoin<'_, N> {
-    /// Returns whether an entry of the left chunk must be compared only with the open entries of
-    /// the other group. With [`Thinning::Degree`], that is an entry with enough pairs. With
-    /// [`Thinning::Forest`], it is an entry in the component for which the list of open entries was
-    /// made.
+    /// Returns whether `entry`, an entry of the left chunk, must be compared only with the open
+    /// entries of the right group of `task` (the entries that can still form a pair to report).
+    /// With [`Thinning::Degree`], this is true for an entry with enough pairs. With
+    /// [`Thinning::Forest`], it is true for an entry in the component for which the list of open
+    /// entries was made.
     #[inline]
     fn has_enough(&self, entry: usize, task: &GroupPair) -> bool {
         match self.thinning {
@@ -96,8 +98,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares an entry that has enough pairs with the open entries of the other group. Returns
-    /// false, without a comparison, if there are too many open entries.
+    /// Compares an entry that has enough pairs with the open entries of the right group of `task`,
+    /// and passes the pairs to `emit`. Returns false, without a comparison, if there are too many
+    /// open entries.
     fn compare_with_list(
         &mut self,
         join: &ThinnedJoin<'_, N>,
@@ -124,8 +127,9 @@ impl<const N: usize> Compare<N> {
         is_short
     }
 
-    /// Compares an entry with all entries of the other group. Returns the number of entries within
-    /// the radius, including skipped pairs.
+    /// Compares an entry with all entries of the right group of `task`, and passes the pairs to
+    /// `emit`. Returns the number of entries within the radius, including entries whose pairs are
+    /// skipped.
     fn compare_with_group<S: ReadPages>(
         &mut self,
         join: &ThinnedJoin<'_, N>,

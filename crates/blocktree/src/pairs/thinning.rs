@@ -5,8 +5,8 @@ use super::chunk::SortedChunk;
 /// Rule that decides which pairs a thinned search for pairs may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinning {
-    /// Skips a pair if both fingerprints are in more than this number of reported pairs. If a
-    /// fingerprint is in no more pairs than that, all its pairs are reported.
+    /// Skips a pair if both fingerprints are in more than this number of reported pairs. So all
+    /// pairs of a fingerprint are reported if the fingerprint has at most this number of pairs.
     Degree(u32),
     /// Skips a pair if a chain of reported pairs connects its fingerprints. The reported pairs form
     /// a forest, which has the same components as all pairs. This rule is correct only if no
@@ -24,8 +24,8 @@ pub(super) struct OpenEntries {
     /// Number of entries that are still compared with the whole right group before the list is
     /// updated again. It is above 0 if the list was too long at the last update.
     pub wait: usize,
-    /// With [`Thinning::Forest`], an entry of a component: the list has the entries outside this
-    /// component.
+    /// With [`Thinning::Forest`], an entry of the component for which the list was made. The list
+    /// has the entries of the right group that are outside this component.
     pub base: usize,
 }
 
@@ -56,7 +56,8 @@ impl<const N: usize> Marks<'_, N> {
         }
     }
 
-    /// Returns the root of an entry's tree, with [`Thinning::Forest`].
+    /// Returns the number of the root of an entry's tree, by which two entries of one component are
+    /// recognized. `entry` is the number of the entry. Only for [`Thinning::Forest`].
     pub fn root(&self, mut entry: usize) -> usize {
         loop {
             let parent = self.get(entry) as usize;

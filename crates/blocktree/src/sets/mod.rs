@@ -1,10 +1,11 @@
 //! Sets of 64-bit numbers: keys by which an index finds all rows whose sets have an element in
 //! common with a query.
 //!
-//! The index has two permutations. In the row permutation, each row with a set has one entry, under
-//! a sum of hashes of its elements. It serves scans of all rows and searches for equal sets. In the
-//! element permutation, a row has one entry for each element of its set, under the element itself.
-//! An element is not hashed, so a search for elements finds only matches and needs no recheck.
+//! The index has two permutations (ordered sequences of keys). In the row permutation, each row
+//! with a set has one entry, under a sum of hashes of its elements. It serves scans of all rows and
+//! searches for equal sets. In the element permutation, a row has one entry for each element of its
+//! set, under the element itself. An element is not hashed, so a search for elements finds only
+//! matches and needs no recheck.
 
 mod rarest;
 mod scan;

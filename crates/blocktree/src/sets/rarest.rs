@@ -33,8 +33,8 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     Ok(rarest.1)
 }
 
-/// Returns the number of entries that an element has on the first leaf that may contain one.
-/// `usize::MAX` if the next leaf may contain more. `slots` is a buffer.
+/// Returns the number of entries of `element` on the first leaf that may contain such an entry.
+/// `usize::MAX` if the next leaf may contain more entries of `element`. `slots` is a buffer.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

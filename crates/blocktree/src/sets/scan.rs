@@ -246,8 +246,8 @@ impl<const N: usize> SetScan<N> {
         Ok(())
     }
 
-    /// Returns the end (exclusive) of the indexes of the wanted numbers that a leaf with the high
-    /// key `high` may contain.
+    /// Returns the index behind the last wanted number that a leaf with the high key `high` may
+    /// contain.
     fn end_before(&self, high: &EntryKey<N>) -> usize {
         let SetQuery {
             numbers,

@@ -3,8 +3,8 @@
 //! must raise an error.
 use pgrx::pg_sys;
 
-/// A check of the pages that a reader reads (`TestForOldSnapshot`). It detects pages from which
-/// rows that the reader's snapshot sees may have been removed.
+/// Check that a reader makes of each page that it reads (`TestForOldSnapshot`). The check raises an
+/// error if the page may have lost rows that the reader's snapshot sees.
 ///
 /// It contains copies of the two needed fields of the snapshot, because a reader may outlive the
 /// snapshot. Since version 17, which has no such setting, the check is empty.

@@ -19,8 +19,7 @@ pub fn save_soft_error(
 }
 
 /// Stores an input error in the call's context, if that is an `ErrorSaveContext`, and returns true.
-/// Returns false for any other context, or null: the caller of the input function wants the error
-/// raised.
+/// Returns false for any other context, or null. The error must then be raised.
 #[cfg(not(feature = "pg15"))]
 pub fn save_soft_error(
     context: *mut pg_sys::Node,

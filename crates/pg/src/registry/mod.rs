@@ -75,8 +75,9 @@ struct OwnRow {
     value: Value,
 }
 
-/// Locked token without a row. No other backend has read it, so none can wait for it. The
-/// statement's next row uses it, which saves taking another advisory lock.
+/// Locked token (identifier of a row in flight) whose row was withdrawn. No other backend has read
+/// the token, so none can wait for it. The statement's next row uses the token, which saves taking
+/// another advisory lock.
 struct Spare {
     statement: usize,
     token: Token,
@@ -131,9 +132,10 @@ impl Token {
         }
     }
 
-    /// Locks the token until [`Token::unlock`] or the end of the transaction. A backend locks the
-    /// token of the row that it publishes, which succeeds at once. Another backend that locks the
-    /// token waits until the row is withdrawn.
+    /// Locks the token, which stands for a row in flight, in the mode `mode`. The lock lasts until
+    /// [`Token::unlock`] or the end of the transaction. The backend that publishes the row locks
+    /// the token exclusively; it never has to wait. Another backend locks the token in shared mode,
+    /// and so waits until the row is withdrawn.
     fn lock(self, mode: pg_sys::LOCKMODE) {
         // SAFETY: all fields of the tag are set. The server raises an error for a deadlock or a
         // cancellation.
@@ -149,9 +151,10 @@ impl Token {
     }
 }
 
-/// Publishes a row of a trigger, unless another backend has a row in flight within `radius` (in
-/// bits or mismatches): then returns that row, and publishes nothing. `last_index` is the OID of
-/// the index after whose insertion [`withdraw_written`] withdraws the row.
+/// Publishes `row` for the trigger `run`. If another backend has a row in flight within the
+/// distance `radius` (in bits or mismatches), publishes nothing and returns the other backend's row
+/// as the error. `last_index` is the OID of the index after whose insertion [`withdraw_written`]
+/// withdraws the row.
 pub fn publish(
     run: TriggerRun,
     row: &Row,
@@ -207,10 +210,10 @@ pub fn withdraw(run: TriggerRun) {
     withdraw_if(|other| other.run == run);
 }
 
-/// Withdraws the rows in flight that triggers published for the statement's previous row. That row
-/// is in the indexes by now, or never will be. The caller is the trigger `run`, which begins with
-/// the current row. Rows that other triggers of the same table have published for the current row
-/// stay in flight.
+/// Withdraws what triggers published for the previous row of the statement. That row is in the
+/// indexes by now, or never will be. The trigger `run` calls this function when it begins with the
+/// next row of the statement. What other triggers of the same table have published for this next
+/// row stays in flight.
 pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
         other.run.statement == run.statement && (other.run.table != run.table || other.run == run)
@@ -249,8 +252,8 @@ pub fn end_statement(statement: usize) {
     }
 }
 
-/// Takes a spare token that the statement has locked for an earlier row in the same subtransaction;
-/// `None` if there is none.
+/// Takes a spare token, which this statement locked in this subtransaction for an earlier row. The
+/// token is still locked. `None` if there is no such token.
 fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Option<Token> {
     SPARE.with_borrow_mut(|spares| {
         let fits =
@@ -260,14 +263,15 @@ fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Opt
     })
 }
 
-/// Removes from [`SPARE`] the tokens for which `which` returns true, and returns them, still
-/// locked.
+/// Removes from [`SPARE`] the spare tokens for which `which` returns true. Returns the removed
+/// tokens, which are still locked.
 fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
     SPARE.with_borrow_mut(|spares| spares.extract_if(.., |spare| which(spare)).collect())
 }
 
-/// Withdraws this backend's rows in flight for which `whose` returns true. Unlocks their tokens, or
-/// keeps them as spares if no other backend can wait for them.
+/// Withdraws this backend's rows in flight for which `whose` returns true, and unlocks their
+/// tokens. If no other backend can wait for these rows, the tokens of the current subtransaction
+/// stay locked instead, as spares for later rows.
 fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
     let (taken, was_read) = take(whose);
     for OwnRow {
@@ -296,7 +300,8 @@ fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
 }
 
 /// Removes from the table in shared memory this backend's rows for which `whose` returns true.
-/// Returns the rows, and whether another backend has read one of their tokens and may wait for it.
+/// Returns the removed rows. Also returns whether another backend has read the token of one of
+/// these rows and may wait for the row.
 fn take(whose: impl Fn(&OwnRow) -> bool) -> (Vec<OwnRow>, bool) {
     let taken: Vec<OwnRow> =
         OWN.with_borrow_mut(|rows| rows.extract_if(.., |own| whose(own)).collect());
@@ -327,7 +332,8 @@ unsafe extern "C-unwind" fn at_transaction_end(
 }
 
 /// Callback of the server when a subtransaction ends: after a rollback, withdraws the rows that the
-/// subtransaction has published. Subtransactions that were committed inside it have higher numbers.
+/// subtransaction has published. Subtransactions that were committed inside it have higher numbers,
+/// so their rows are withdrawn too.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_subtransaction_end(
     event: pg_sys::SubXactEvent::Type,

@@ -12,11 +12,12 @@ use super::{OWN, TriggerRun};
 use crate::catalog;
 use crate::errors::UserError;
 
-/// Maximum number of tables that the error lists.
+/// Maximum number of tables that the error lists by name. The error states how many others there
+/// are.
 const MAX_LISTED_TABLES: usize = 5;
 
-/// Raises error 54000 unless this backend has `needed` slots left, for a row of the trigger
-/// `run`.
+/// Raises error 54000 unless this backend has at least `needed` slots left. The trigger `run` calls
+/// it before it publishes a row that needs these slots.
 pub fn check(run: TriggerRun, needed: usize) {
     let used = OWN.with_borrow(|rows| rows.iter().map(|own| own.slots.len()).sum::<usize>());
     if used + needed > SLOTS_PER_BACKEND {
@@ -31,7 +32,8 @@ struct Usage {
     slots: usize,
     /// Number of this backend's rows in flight in the table.
     rows: usize,
-    /// Statement of the table's row that was counted last; 0 before the first.
+    /// Number of the statement that wrote the row counted last; 0 before the first row. Further
+    /// entries of the same statement are for the same row.
     last_statement: usize,
 }
 
@@ -67,7 +69,8 @@ fn in_use() -> String {
         for own in rows {
             let usage = tables.entry(own.run.table).or_default();
             usage.slots += own.slots.len();
-            // A statement has at most one row in flight, which several triggers may publish.
+            // A statement has at most one row in flight in a table. Several triggers may publish
+            // the same row.
             usage.rows += usize::from(usage.last_statement != own.run.statement);
             usage.last_statement = own.run.statement;
         }

@@ -20,9 +20,9 @@ use super::value::{Value, ValuePiece};
 use crate::errors::UserError;
 use crate::{compat, server};
 
-/// Maximum number of slots that a backend uses at the same time. Callers enforce the limit
-/// (`quota`). The table has this many slots for each backend that the server allows, so a backend
-/// always finds free slots, regardless of other backends.
+/// Maximum number of slots that a backend uses at the same time. Callers raise an error before a
+/// backend exceeds the limit (`quota`). The table has this many slots for each backend that the
+/// server allows, so a backend always finds free slots, regardless of other backends.
 pub const SLOTS_PER_BACKEND: usize = 128;
 
 /// Name of the segment of shared memory. It ends with the version of the layout. Increment the
@@ -49,13 +49,13 @@ pub struct Token {
 
 /// A row to publish, with the value that other backends compare with the values of their rows.
 pub struct Row {
-    /// Hash of everything that two near-duplicates must have in common: table, column, scope, and
-    /// kind of value. The row is compared with the rows of other backends in this group. A
-    /// collision can cause an unnecessary wait.
+    /// Hash of everything that two near-duplicates must have in common: table, column, scope (the
+    /// columns that must be equal), and kind of value. The row is compared with the rows of other
+    /// backends in this group. A collision can cause an unnecessary wait.
     pub group: u64,
-    /// Groups, hashed like `group`, of triggers that do not fire for this row but may compare other
-    /// rows with it. Other backends find this row in these groups. The row itself is not compared
-    /// with rows there.
+    /// Further groups, hashed like `group`, in which other backends find this row. They are the
+    /// groups of triggers that do not fire for this row, but may compare other rows with it. This
+    /// row is not compared with the rows of these groups.
     pub other_groups: Vec<u64>,
     /// The value that decides whether two rows are near.
     pub value: Value,
@@ -83,8 +83,8 @@ struct Head {
     used: usize,
 }
 
-/// Slot of the table: a row's entry in one of its groups, or more of the row's value. The slot's
-/// group is in a separate array.
+/// Slot of the table. It is a row's entry in one of the row's groups, or it continues the row's
+/// value. The slot's group is in a separate array.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
@@ -97,7 +97,7 @@ struct Slot {
     database: u32,
     table: u32,
     column: i16,
-    /// Not 0 if another backend has read the token and may wait for the row.
+    /// 1 if another backend has read the token and may wait for the row, otherwise 0.
     token_was_read: u16,
 }
 
@@ -160,7 +160,8 @@ impl Parts<'_> {
         taken.len() == needed
     }
 
-    /// Writes a row to the free slots with the numbers `slots`.
+    /// Writes a row with its token to the free slots with the numbers `slots`. `database` is the
+    /// OID of the row's database.
     fn write(&mut self, row: &Row, token: Token, database: u32, slots: &[usize]) {
         let pieces = row.value.pieces();
         let groups = core::iter::once(row.group).chain(row.other_groups.iter().copied());
@@ -242,8 +243,9 @@ impl Table {
         }
     }
 
-    /// Writes a row to free slots and returns their numbers, unless a row of another backend in the
-    /// row's first group is within `radius` (in bits or mismatches).
+    /// Writes `row` with its `token` to free slots, and returns the numbers of the slots. Returns
+    /// an error if `row.group` has a row of another backend within the distance `radius` (in bits
+    /// or mismatches), or if there are too few free slots.
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
         let (group, needed) = (stored_group(row.group), row.slots());

@@ -15,7 +15,8 @@ use pgrx::pg_sys;
 const SLOTS: usize = 1 << 20;
 
 /// One in this many accesses to a page ignores the hint. The server raises a buffer's usage count
-/// only in its own lookup, and evicts buffers with a low count.
+/// only in its own lookup, and evicts buffers with a low count. Without these lookups, it would
+/// evict pages that are often used.
 const BYPASS_ONE_IN: u32 = 64;
 
 /// Hints of this backend.
@@ -37,14 +38,16 @@ fn slot(file: u32, block: Block) -> usize {
     (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % SLOTS
 }
 
-/// Number that distinguishes pages with the same slot. Two such pages rarely have the same number.
+/// Number that distinguishes pages with the same slot. Two such pages rarely have the same number;
+/// the second page then gets a wrong hint.
 #[inline]
 fn tag(file: u32, block: Block) -> u32 {
     file.wrapping_mul(0x85eb_ca6b).wrapping_add(block)
 }
 
 impl Hints {
-    /// Slot of a page; `None` if there is no memory for the slots.
+    /// Slot for the hint of the page `block` in the file with the number `file`. `None` if there is
+    /// no memory for the slots.
     #[inline]
     fn slot(&self, file: u32, block: Block) -> Option<&'static Cell<u64>> {
         let slots = self.slots.get_or_init(|| {
@@ -66,8 +69,8 @@ impl Hints {
     }
 }
 
-/// Returns the buffer in which this backend last found a page; `None` if there is no hint. The
-/// buffer may hold another page by now.
+/// Returns the buffer in which this backend last found the page `block` of the file with the number
+/// `file`; `None` if there is no hint. The buffer may hold another page by now.
 #[inline]
 pub fn buffer_of(file: u32, block: Block) -> Option<pg_sys::Buffer> {
     HINTS.with(|hints| {

@@ -17,12 +17,13 @@ unsafe extern "C-unwind" {
     fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
 }
 
-/// Fetches rows of one table by the addresses in its index entries. The rows are those that a
-/// snapshot sees: the snapshot that was active when this value was made.
+/// Fetches rows of one table by the addresses in its index entries. Finds the row versions that are
+/// visible to the snapshot that was active when this value was made.
 pub struct HeapFetch<'a> {
     table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
-    /// The check that detects pages from which rows that the snapshot sees may have been removed.
+    /// Check of each page of the table that is read. It raises an error if the page may have lost a
+    /// row that the snapshot sees.
     check: OldSnapshotCheck,
     /// The server's state of fetches from this table.
     fetch: *mut pg_sys::IndexFetchTableData,
@@ -75,9 +76,9 @@ impl<'a> HeapFetch<'a> {
         found.then(|| tid_of(self.slot.address()))
     }
 
-    /// Raises error 72000 if a row that the snapshot sees may have been removed from the page that
-    /// was read last. The server's own fetch does not check: it relies on checks in sequential
-    /// scans and in indexes. But pruning removes rows without a change in an index.
+    /// Raises error 72000 if the page that was read last may have lost a row that the snapshot
+    /// sees. The server's own fetch does not check: it relies on checks in sequential scans and in
+    /// indexes. But pruning removes rows without a change in an index.
     fn check_page(&self) {
         let table = self.table.raw();
         // SAFETY: the table is open. The fetch of a heap keeps its last page pinned.

@@ -22,7 +22,8 @@ const _: () = assert!(
 );
 
 /// Maximum number of attempts to lock an index before VACUUM truncates it, at intervals of 50 ms: 5
-/// s in all, as long as VACUUM tries to lock a table (`VACUUM_TRUNCATE_LOCK_TIMEOUT`).
+/// s in all, as long as VACUUM tries to lock a table (`VACUUM_TRUNCATE_LOCK_TIMEOUT`). After that,
+/// VACUUM stops truncating the index.
 const LOCK_ATTEMPTS: u32 = 100;
 
 /// Page store over the main fork of one index.
@@ -266,8 +267,8 @@ impl ReadPages for IndexPages<'_> {
 
     #[inline]
     fn version(&self, page: &Page) -> Option<u64> {
-        // Log position of the last change. Unlogged changes do not advance it, so it is no version
-        // then.
+        // Log position of the page's last change. Unlogged changes do not advance it, so it does
+        // not identify a version of a page that is not logged.
         (self.logged).then(|| compat::page_lsn(page))
     }
 

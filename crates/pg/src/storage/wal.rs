@@ -20,7 +20,7 @@ unsafe extern "C-unwind" {
 }
 
 /// Maximum size in bytes of a list of changes ([`Fragments`]) that [`write_logged`] can log for one
-/// page.
+/// page. A longer list is a bug, and panics.
 const LONGEST: usize = 160;
 
 const _: () = assert!(PAGES_PER_RECORD == pg_sys::MAX_GENERIC_XLOG_PAGES as usize);
@@ -61,8 +61,8 @@ fn put(target: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Writes a few bytes to each of some pages, and logs just these bytes in one record. Writes no
-/// record if `logged` is false.
+/// Writes the few bytes in `changes` to the pages that they belong to, and logs just these bytes in
+/// one record. Writes no record if `logged` is false.
 ///
 /// `GenericXLogFinish` would find the same changes by copying the pages and comparing them byte by
 /// byte, which costs ten times the rest of an insert. So the record is written here, in the format

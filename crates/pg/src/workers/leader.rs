@@ -91,7 +91,8 @@ impl Workers {
         self.scan
     }
 
-    /// Returns the next number, counted from 0, that neither a worker nor the leader has received.
+    /// Returns the next number, from 0, of the counter that the leader and its workers share. Each
+    /// number is returned to one process only.
     pub fn next_number(&self) -> u64 {
         self.numbers.as_ref().map_or(0, SharedCounter::next)
     }

@@ -27,7 +27,8 @@ pub use worker::{Outbox, Worker};
 /// Name of the shared library that contains the start functions of the workers.
 const LIBRARY: &CStr = c"neardup";
 
-/// Size in bytes of each worker's queue, a multiple of the greatest alignment.
+/// Size in bytes of each worker's queue, a multiple of the greatest alignment. While its queue is
+/// full, a worker waits.
 const QUEUE_BYTES: usize = 1 << 18;
 /// Key of [`Shared`] in the shared memory's table of contents.
 const SHARED: u64 = 1;

@@ -71,8 +71,8 @@ impl Worker {
         self.scan
     }
 
-    /// Returns the next number, counted from 0, that neither the leader nor another worker has
-    /// received.
+    /// Returns the next number, from 0, of the counter that the leader and its workers share. Each
+    /// number is returned to one process only.
     pub fn next_number(&self) -> u64 {
         self.numbers.next()
     }
@@ -111,7 +111,7 @@ impl Outbox {
         }
     }
 
-    /// Sends the message with the words so far, and starts an empty one.
+    /// Sends the message with the words that it contains so far, and starts an empty message.
     fn send_rows(&mut self) {
         self.send(&self.message);
         self.message.truncate(1);

@@ -8,11 +8,13 @@ use crate::memory::WordStore;
 use crate::options::TextOptions;
 use crate::sketcher::Sketcher;
 
-/// The memory limit divided by this number is the maximum number of features that are kept of one
-/// document. If a document has more features, those with the smallest hashes are kept.
+/// The memory limit, in words, divided by this number is the maximum number of features that are
+/// kept of one document. If a document has more features, only the features with the smallest
+/// hashes are kept.
 const DOCUMENT_SHARE_DIVISOR: u64 = 16;
-/// Number of words that precede the features of a document in the memory of a collector: the hash
-/// of the document's text, and the number of its features.
+/// Number of words before the features of each document in the memory of a collector. The first
+/// word is the hash of the document's text, and the second is the number of the document's
+/// features.
 const RECORD: usize = 2;
 
 /// Index of the word, at the start of a collector's memory, that holds the share of documents above
@@ -82,22 +84,23 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         Self { store }
     }
 
-    /// Creates a collector that continues with the documents of another one, whose memory is
-    /// `store`.
+    /// Creates a collector from `store`, the memory of another collector, and continues with the
+    /// documents in it.
     pub fn resume(store: S) -> Self {
         Self { store }
     }
 
-    /// Returns true if the collector was created with these options, as far as they decide which
-    /// features a text has, and with this share.
+    /// Returns true if the collector was created with the share `share` and with options that give
+    /// a text the same features as `options`.
     pub fn has_options(&self, options: &TextOptions, share: f64) -> bool {
         let words = self.store.words();
         words[KIND] == FeatureKind::from_options(options).to_word()
             && words[SHARE] == share.to_bits()
     }
 
-    /// Adds a document with the text `text`. Its features are those that `sketcher` makes with its
-    /// options. Skips a document without features. Calls the cancellation check `check`.
+    /// Adds a document with the text `text`. `sketcher` makes the features of the document, and
+    /// must have the options of the collector. Skips a document without features. Calls the
+    /// cancellation check `check`.
     pub fn add(&mut self, sketcher: &mut Sketcher, text: &str, check: &mut dyn FnMut()) {
         let hash = feature_hash(text.as_bytes());
         if !self.is_sampled(hash) {
@@ -124,13 +127,14 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Returns true if a document whose text has this hash is in the sample.
+    /// Returns true if the sample of documents contains each document whose text has the hash
+    /// `hash`.
     fn is_sampled(&self, hash: u64) -> bool {
         u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
     }
 
-    /// Appends a document, given by the hash of its text and by its features. Halves the sample
-    /// while it exceeds the limit.
+    /// Appends a document, given by the hash of its text and by the hashes of its features. Halves
+    /// the sample of documents while it exceeds the memory limit.
     fn append(&mut self, hash: u64, features: &[u64]) {
         let used = self.store.words()[USED] as usize;
         let end = used + RECORD + features.len();
@@ -150,8 +154,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Halves the sample until it has been halved `halvings` times in all. Drops the documents that
-    /// are no longer in the sample.
+    /// Halves the sample of documents until it has been halved `halvings` times in all. Removes the
+    /// documents that are no longer in the sample from the memory of the collector.
     fn halve_to(&mut self, halvings: u64) {
         if halvings == self.store.words()[HALVINGS] {
             return;
@@ -170,7 +174,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         words[USED] = to as u64;
     }
 
-    /// Returns the size of the sample, or `None` if all documents were counted.
+    /// Returns the size of the sample of documents, or `None` if no document was dropped.
     #[must_use]
     pub fn sampled(&self) -> Option<Sampled> {
         let words = self.store.words();
@@ -180,8 +184,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         })
     }
 
-    /// Returns the stored form of the [`super::FeatureSet`] of the common features. Needs as much
-    /// memory again as the collector.
+    /// Returns the common features as the stored form of a [`super::FeatureSet`]. Needs as much
+    /// memory again as the collector. Calls the cancellation check `check`.
     pub fn finish(&self, check: &mut dyn FnMut()) -> Vec<u8> {
         let words = self.store.words();
         let mut all = Vec::new();
@@ -201,8 +205,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
     }
 }
 
-/// Iterates over the documents in the words of a collector: the hash of each text, and its
-/// features.
+/// Iterates over the documents in `words`, the memory of a collector. Each item has the hash of the
+/// document's text and the hashes of the document's features.
 fn documents(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
     let mut rest = &words[HEADER..words[USED] as usize];
     std::iter::from_fn(move || {

@@ -7,9 +7,10 @@ use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::minhash_fingerprint::FingerprintBuilder;
 
-/// Sink that passes the features of a text that are not in `set` on to another sink.
+/// Sink that receives the features of a text and passes the features that are not in `set` on to
+/// another sink.
 pub(crate) struct RareFeatures<'a, S> {
-    /// Features that are left out.
+    /// Common features, which this sink leaves out.
     pub set: &'a FeatureSet,
     /// Sink for the other features.
     pub sink: &'a mut S,
@@ -27,10 +28,10 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
     }
 }
 
-/// Sink that adds the features of a text to a MinHash fingerprint by their hashes, except features
-/// in `set`.
+/// Sink that receives the features of a text and adds the features that are not in `set` to a
+/// MinHash fingerprint.
 pub(crate) struct RareMinima<'a, const W: usize> {
-    /// Features that are left out.
+    /// Common features, which this sink leaves out.
     pub set: &'a FeatureSet,
     /// Builder of the fingerprint of the other features.
     pub minima: &'a mut FingerprintBuilder<W>,
@@ -53,7 +54,8 @@ impl<const W: usize> FeatureSink for RareMinima<'_, W> {
 }
 
 impl<const W: usize> RareMinima<'_, W> {
-    /// Adds the hashes that are not in the set to the fingerprint. Overwrites `hashes`.
+    /// Adds the hashes in `hashes` that are not in the set to the fingerprint. Uses `hashes` as
+    /// working memory and overwrites it.
     fn add(&mut self, hashes: &mut [u64]) {
         let mut kept = 0;
         for at in 0..hashes.len() {

@@ -21,8 +21,8 @@ pub const REMAINDER_SEPARATOR: char = '\n';
 struct Occurrences {
     /// Bytes of the tokens so far, with separators.
     tokens: Vec<u8>,
-    /// Offset in `tokens` of the bytes that the sink receives next. Ranges of features are relative
-    /// to these bytes.
+    /// Offset in `tokens` of the first byte of the buffer that the sink receives next. The sink
+    /// receives the range of a feature relative to this byte.
     base: usize,
     /// Offsets in `tokens` of the start and the end of each feature. Most overlapping features are
     /// merged.
@@ -53,8 +53,8 @@ impl FeatureSink for Occurrences {
 }
 
 impl Occurrences {
-    /// Appends the bytes of `bytes` before offset `end` to `tokens`, except those that `tokens`
-    /// already has. `bytes` holds the tokens that the sink received.
+    /// Appends the first `end` bytes of `bytes` to `tokens`, without the bytes that `tokens`
+    /// already has. `bytes` is the buffer of tokens that the sink received.
     fn keep(&mut self, bytes: &[u8], end: usize) {
         let known = self.tokens.len() - self.base;
         if end > known {
@@ -160,7 +160,7 @@ fn parts(
         check,
     );
     let mut parts = Vec::new();
-    // Number of characters and number of bytes of the text before the current position.
+    // Number of characters and number of bytes of `text` before the current position.
     let (mut chars, mut bytes) = (0, 0);
     for span in spans.into_iter().flatten() {
         check();

@@ -10,8 +10,8 @@ const MAGIC: [u8; 4] = *b"ndF\x01";
 /// Minimum number of bits of the filter for each hash of the set. At most one in sixteen hashes
 /// that are not in the set passes the filter.
 const FILTER_BITS: usize = 16;
-/// Maximum number of hashes in a bucket that are compared one by one. Larger buckets use binary
-/// search.
+/// Maximum size of a bucket, in hashes, whose hashes are compared one by one. In a larger bucket, a
+/// lookup uses binary search.
 const SHORT: usize = 8;
 
 /// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for many lookups.
@@ -27,16 +27,18 @@ pub struct FeatureSet {
     /// Filter of the hashes, by their leading bits: the bit whose number is the leading bits of a
     /// hash is 1 if the set has a hash with these leading bits.
     filter: Vec<u64>,
-    /// Number of low bits of a hash that the filter ignores.
+    /// Number of low bits of a hash that the filter ignores: the other bits are the number of a
+    /// filter bit.
     filter_shift: u32,
     /// Index in `hashes` of the first hash of each bucket, and the number of all hashes. A bucket
     /// contains the hashes whose leading bits are the number of the bucket.
     buckets: Vec<u32>,
-    /// Number of low bits of a hash that do not choose its bucket.
+    /// Number of low bits of a hash that do not choose its bucket: the other bits are the number of
+    /// the bucket.
     bucket_shift: u32,
 }
 
-/// Options that decide which features a text has.
+/// The options, among all options of a text, that decide which features the text has.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct FeatureKind {
     tokens: Tokens,
@@ -48,7 +50,8 @@ pub(super) struct FeatureKind {
 impl FeatureKind {
     /// Returns the options among `options` that decide which features a text has.
     pub fn from_options(options: &TextOptions) -> Self {
-        // The option `html` only changes how a text is read, and the set has no weights.
+        // The option `html` only changes how a text is read. The option `weight` does not matter,
+        // because the set has no weights.
         Self {
             tokens: options.tokens,
             shingle: options.shingle,
@@ -167,8 +170,8 @@ impl FeatureSet {
         }
     }
 
-    /// Returns true if the features in the set were made with the same options as `options`, as far
-    /// as these decide which features a text has.
+    /// Returns true if the features in the set were made with options that give a text the same
+    /// features as `options`.
     #[must_use]
     pub fn fits(&self, options: &TextOptions) -> bool {
         self.kind == FeatureKind::from_options(options)
@@ -207,7 +210,8 @@ impl FeatureSet {
         self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 1 && self.finds(hash)
     }
 
-    /// Returns true if the set contains this hash, by a search in its bucket.
+    /// Returns true if the set contains the hash `hash`. Searches the bucket of this hash, without
+    /// the filter.
     #[inline]
     fn finds(&self, hash: u64) -> bool {
         let bucket = (hash >> self.bucket_shift) as usize;

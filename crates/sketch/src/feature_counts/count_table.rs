@@ -35,7 +35,7 @@ impl<'a, const W: usize> Counted<'a, W> {
     }
 }
 
-/// Number of slots for each feature that fits into the table.
+/// Number of slots of the hash table for each feature of its capacity.
 pub(super) const SLOTS: usize = 4;
 
 /// Counts features by linear probing over slots, whose number is a power of two.
@@ -47,15 +47,16 @@ pub(super) struct CountTable<const W: usize> {
     /// 64 minus the binary logarithm of the number of used slots: the shift from a mixed hash to
     /// the number of its slot.
     shift: u32,
-    /// Hashes of the distinct features, in the first `len` elements. There is room for one more
-    /// than the capacity, because [`CountTable::add`] writes a hash before it knows whether it is
-    /// new.
+    /// Hashes of the distinct features, in the first `len` elements. The vector has one element
+    /// more than the capacity, because [`CountTable::add`] writes a hash before it knows whether
+    /// the hash is new.
     hashes: Vec<[u64; W]>,
     /// Number of occurrences of each feature; 0 beyond `len`.
     counts: Vec<u64>,
     /// Number of distinct features.
     len: usize,
-    /// Random numbers of [`CountTable::mix`].
+    /// Random numbers from which [`CountTable::mix`] makes the multipliers of a hash, one for each
+    /// word of the hash.
     pub key: [u64; W],
 }
 
@@ -84,8 +85,9 @@ impl<const W: usize> CountTable<W> {
         self.shift = shift(self.slots.len());
     }
 
-    /// Empties the table and makes room for `features` distinct features, a power of two. Keeps the
-    /// memory for up to `kept` features, and frees the rest.
+    /// Empties the table and makes room for `features` distinct features, a power of two. If the
+    /// table has memory for more than `kept` features and more than `features`, frees this memory
+    /// and allocates less.
     pub fn reset(&mut self, features: usize, kept: usize) {
         let slots = SLOTS * features;
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
@@ -110,13 +112,13 @@ impl<const W: usize> CountTable<W> {
         self.used_slots() / SLOTS
     }
 
-    /// Returns the number of new distinct features that still fit into the table.
+    /// Returns the number of distinct features that can be added until the table is full.
     pub fn room(&self) -> usize {
         self.capacity() - self.len
     }
 
-    /// Returns the features counted so far, each once. `repeated` receives the positions of the
-    /// features that occur more than once.
+    /// Returns the distinct features counted so far, with their counts. Writes the positions of the
+    /// features that occur more than once to `repeated`, which the result borrows.
     pub fn counted<'a>(&'a self, repeated: &'a mut Vec<u32>) -> Counted<'a, W> {
         let counts = &self.counts[..self.len];
         find_repeated(counts, repeated);
@@ -142,8 +144,8 @@ impl<const W: usize> CountTable<W> {
     /// room for all of them as new features.
     #[inline(always)]
     pub fn add(&mut self, features: impl Iterator<Item = ([u64; W], u64)>) {
-        // These are local variables, so that the compiler knows that writes to the slices do not
-        // change them.
+        // Copies of fields in local variables: the compiler then knows that writes to the slices do
+        // not change these values.
         let (key, shift, mut len) = (self.key, self.shift, self.len);
         let used = self.used_slots();
         let slots = &mut self.slots[..used];
@@ -199,8 +201,8 @@ fn find_repeated(counts: &[u64], repeated: &mut Vec<u32>) {
     }
 }
 
-/// Returns the number of bits by which a mixed hash is shifted to get its slot. `slots` is a power
-/// of two.
+/// Returns the number of bits by which a mixed hash is shifted to the right to get its slot among
+/// `slots` slots, a power of two.
 fn shift(slots: usize) -> u32 {
     64 - slots.ilog2()
 }

@@ -13,17 +13,18 @@
 use super::count_table::{Counted, mix};
 use crate::memory::GrowVec;
 
-/// Maximum length of the list. Positions and slot numbers fit 16 bits.
+/// Maximum length of the list, so that positions and slot numbers fit into 16 bits. Longer lists
+/// are counted in a hash table.
 pub(super) const MAX_LISTED: usize = 1 << 12;
 /// Minimum number of slots for each feature of the list.
 const SLOTS: usize = 4;
 /// Minimum number of slots in all, so that the few features of a later round rarely share one.
 const MIN_SLOTS: usize = 1 << 10;
-/// Maximum number of rounds. Each round leaves few features, unless an attacker chose features that
-/// share slots.
+/// Maximum number of rounds. Few features are left after each round, unless an attacker chose
+/// features that share slots. Features left after the last round stay in the list.
 const ROUNDS: u32 = 4;
-/// Number of features that a round processes at once when it separates the features that are the
-/// last of their slot from the others.
+/// Number of features that the first half of a round processes at once. This half finds the
+/// features that are the last of their slot.
 const BLOCK: usize = 64;
 
 /// Finds and counts the distinct features of a list. Can be used for several lists.
@@ -44,15 +45,16 @@ pub(super) struct DistinctFeatures<const W: usize> {
     repeated_len: usize,
 }
 
-/// Distinct features of all rounds so far, and the positions of the current round's features.
+/// Distinct features that all rounds so far have found, and the positions of the features of the
+/// current round.
 #[derive(Default)]
 struct Found<const W: usize> {
     /// Hashes of the distinct features of all rounds, in the first `len` elements. The rest is
     /// unused.
     hashes: Vec<[u64; W]>,
     len: usize,
-    /// For each feature of the current round, its position in `hashes` if it is the last of its
-    /// slot.
+    /// For each feature of the current round that is the last of its slot, its position in
+    /// `hashes`. The elements for other features are not used.
     positions: Vec<u16>,
     /// Positions in the list of the features of the current round that are not the last of their
     /// slot, in the first `others_len` elements.
@@ -61,9 +63,9 @@ struct Found<const W: usize> {
 }
 
 impl<const W: usize> DistinctFeatures<W> {
-    /// Counts the features of `list`, which has at most [`MAX_LISTED`] elements. `key` holds the
-    /// random numbers that choose slots. If the rounds do not separate some features, all their
-    /// occurrences remain in the list.
+    /// Counts the features of `list`, which has at most [`MAX_LISTED`] elements, and removes the
+    /// counted features from it. `key` holds the random numbers that choose slots. Features that
+    /// are not counted after [`ROUNDS`] rounds remain in the list, with all their occurrences.
     pub fn count(&mut self, list: &mut Vec<[u64; W]>, mut key: [u64; W]) {
         assert!(list.len() <= MAX_LISTED, "a list of {}", list.len());
         (self.found.len, self.repeated_len) = (0, 0);
@@ -109,8 +111,9 @@ impl<const W: usize> DistinctFeatures<W> {
         self.counts.grow_to(features.next_power_of_two() + 1, 0);
     }
 
-    /// Adds the features that are the last of their slot to `found.hashes`, and the positions of
-    /// the other features to `found.others`.
+    /// Runs the first half of a round over the first `features` elements of `list`. Adds the
+    /// features that are the last of their slot to `found.hashes`, and the positions of the other
+    /// features to `found.others`.
     fn split(&mut self, list: &[[u64; W]], features: usize, key: [u64; W]) {
         let slots = slots(features);
         let round = Round {
@@ -129,8 +132,9 @@ impl<const W: usize> DistinctFeatures<W> {
         split_portable(round, last, &mut self.slots, &mut self.found);
     }
 
-    /// Counts the features that equal the last feature of their slot. Moves the remaining features
-    /// to the front of the list, and returns their number.
+    /// Runs the second half of a round. Counts each feature in `found.others` that equals the last
+    /// feature of its slot. Moves the features that differ to the front of the list, for the next
+    /// round, and returns their number.
     fn count_others(&mut self, list: &mut [[u64; W]]) -> usize {
         let (last, slots, found) = (&self.last[..], &self.slots[..], &self.found);
         let (counts, repeated) = (&mut self.counts[..], &mut self.repeated[..]);
@@ -191,7 +195,8 @@ impl<const W: usize> Round<'_, W> {
     #[inline(always)]
     fn last_of_block(&self, first: usize, last: &[u16], slots: &[u16]) -> (u64, u64) {
         let len = BLOCK.min(self.features - first);
-        // Elements after the last feature are not looked up. The mask below clears their bits.
+        // Elements of the block after the last feature are not looked up. The mask `all` clears the
+        // bits of these elements.
         let mut found = [0; BLOCK];
         for (found, &slot) in found[..len].iter_mut().zip(&slots[first..]) {
             *found = last[usize::from(slot)];
@@ -204,8 +209,8 @@ impl<const W: usize> Round<'_, W> {
     }
 }
 
-/// Adds the features of a round that are the last of their slot, and the positions of the others,
-/// to `found`.
+/// Adds the features of a round that are the last of their slot to `found.hashes`, and the
+/// positions of the other features to `found.others`. `last` and `slots` are working memory.
 #[inline(always)]
 fn split_portable<const W: usize>(
     round: Round<W>,

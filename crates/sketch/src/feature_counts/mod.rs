@@ -24,23 +24,25 @@ use distinct::{DistinctFeatures, MAX_LISTED};
 
 /// Minimum capacity of the hash table, in distinct features.
 const MIN_FEATURES: usize = 1 << 7;
-/// Maximum capacity of the hash table that is kept between texts (32 or 40 bytes a feature).
+/// Maximum capacity of the hash table, in distinct features, that is kept between texts. A feature
+/// takes 32 or 40 bytes. A larger table is freed.
 const KEPT_FEATURES: usize = 1 << 15;
-/// Maximum capacity of the hash table. When it is full, later hashes are partitioned.
+/// Maximum capacity of the hash table, in distinct features. When a table of this size is full, its
+/// features and all later hashes go to the partitions.
 const MAX_FEATURES: usize = 1 << 20;
 /// Binary logarithm of the number of partitions.
 const PARTITION_BITS: u32 = 10;
-/// Number of hashes in one chunk of a partition.
+/// Number of hashes in one chunk: a partition grows by chunks of this size.
 const CHUNK: usize = 1024;
 
-/// Part of the features of a long text: those whose mixed hashes ([`CountTable::mix`]) have the
-/// same leading bits.
+/// Part of the features of a long text: the features whose mixed hashes ([`CountTable::mix`]) start
+/// with the same bits. It is counted separately, in little memory.
 #[derive(Default)]
 struct Partition<const W: usize> {
     /// Features of this partition that the hash table had counted when it was full.
     counted: Vec<FeatureCount<W>>,
-    /// Hashes of later features, one for each occurrence. They are in chunks, so that growing
-    /// copies nothing.
+    /// Hashes of the features that came after the hash table was full, one hash for each
+    /// occurrence. The hashes are in chunks, so that growing copies nothing.
     single: Vec<Vec<[u64; W]>>,
 }
 
@@ -51,7 +53,8 @@ pub(crate) struct FeatureCounter<const W: usize> {
     partitions: Vec<Partition<W>>,
     /// Maximum capacity of the hash table; smaller than [`MAX_FEATURES`] in tests.
     max_features: usize,
-    /// Hashes that were not counted yet: those of one batch of features, or of a whole short text.
+    /// Hashes that were not counted yet: the hashes of one batch of features, or of a whole short
+    /// text.
     hashes: Vec<[u64; W]>,
     /// True while the text is short: all its hashes are in `hashes`.
     short: bool,
@@ -119,8 +122,8 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(features.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Counts the collected hashes in the hash table and the partitions, unless the text is short
-    /// so far.
+    /// Counts the hashes collected in `hashes` in the hash table or the partitions. Does nothing
+    /// while the text is short: at most [`MAX_LISTED`] hashes.
     #[inline]
     fn count_long(&mut self) {
         if self.short {
@@ -133,7 +136,8 @@ impl<const W: usize> FeatureCounter<W> {
         self.count_in_table();
     }
 
-    /// Counts the collected hashes in the hash table and the partitions.
+    /// Counts the hashes collected in `hashes` in the hash table or the partitions, and empties
+    /// `hashes`.
     fn count_in_table(&mut self) {
         let mut hashes = std::mem::take(&mut self.hashes);
         self.add_hashes(&hashes);
@@ -200,8 +204,9 @@ impl<const W: usize> FeatureCounter<W> {
         each(self.table.counted(&mut self.repeated));
         self.table.reset(MIN_FEATURES, KEPT_FEATURES);
         for partition in std::mem::take(&mut self.partitions) {
-            // Most features of such a text are distinct, so room for all hashes avoids growing. The
-            // upper limit is for a feature that occurs many millions of times.
+            // Most features of a text with partitions are distinct, so a table with room for all
+            // hashes need not grow. The upper limit is for a feature that occurs many millions of
+            // times.
             let most = partition.counted.len() + CHUNK * partition.single.len();
             self.table.reset(
                 most.next_power_of_two()

@@ -34,8 +34,8 @@ where
     }
 }
 
-/// Estimates the number of distinct features of a text from its length. If the byte in the middle
-/// of the text is ASCII, the text is taken to have spaces between words.
+/// Estimates the number of distinct features of a text from its length. Guesses from the byte in
+/// the middle of the text whether there are spaces between words: yes if the byte is ASCII.
 fn expected_features(text: &str, options: &TextOptions) -> usize {
     let spaced = text.as_bytes().get(text.len() / 2).is_none_or(u8::is_ascii);
     text.len() / options.tokens.bytes_per_feature(spaced, options.shingle)

@@ -117,7 +117,7 @@ fn each(
     Ok(())
 }
 
-/// Returns the fingerprint whose bit i is 1 iff `sums[i]` is above `limit`.
+/// Returns a fingerprint whose bit i is 1 if and only if `sums[i]` is above `limit`.
 fn where_above(sums: &[f64; 64], limit: f64) -> u64 {
     sums.iter()
         .enumerate()

@@ -20,7 +20,7 @@ pub fn feature_hash128(feature: &[u8]) -> u128 {
     xxh3_128(feature)
 }
 
-/// Hash of a feature that is as wide as a fingerprint: an array of 64-bit words, the most
+/// Hash of a feature with as many bits as a fingerprint: an array of 64-bit words, the most
 /// significant word first.
 pub trait FeatureHash: Copy {
     /// Returns the hash of a feature's bytes.

@@ -11,7 +11,8 @@ use crate::feature_sink::{Position, Windows};
 
 /// Number of windows in a block.
 const BLOCK: usize = 64;
-/// Number of bytes after the last window that the hash functions read. The buffer must have them.
+/// Number of bytes that the hash functions may read after the last window. Their values do not
+/// matter, but the buffer must have so many more bytes.
 pub(crate) const PAD: usize = 8;
 
 /// Feature hash that can be computed for many windows at once.
@@ -92,8 +93,8 @@ fn hash_windows_portable(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]
 }
 
 /// Returns the hashes of a block of windows of up to 8 bytes each, or `None` if a window is longer.
-/// Each window starts at its element of `starts`. It ends at its element of `ends`, less the gap,
-/// which is a separator.
+/// Window i starts at `starts[i]`. It ends `windows.gap` bytes before `ends[i]`, where its last
+/// separator begins.
 #[inline(always)]
 fn hash_short<P: Position>(
     windows: &Windows<P>,
@@ -164,7 +165,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 struct Spans {
     starts: [usize; BLOCK],
     lens: [usize; BLOCK],
-    /// Bit masks of the windows of up to 8 bytes, of 9 to 16 bytes, and of more than 16 bytes.
+    /// Bit masks of three groups of windows, with one bit for each window: up to 8 bytes, 9 to 16
+    /// bytes, and more than 16 bytes.
     members: [u64; 3],
 }
 
@@ -237,7 +239,7 @@ fn hash_long(window: &[u8]) -> [u64; 1] {
     FeatureHash::new(window)
 }
 
-/// Calls `each` with the position of every set bit of `members`.
+/// Calls `each` with the position of every set bit of the mask `members`, in ascending order.
 #[inline(always)]
 fn each_member(mut members: u64, mut each: impl FnMut(usize)) {
     while members != 0 {

@@ -17,7 +17,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Creates a name of at most 16 bytes.
+    /// Creates a name from `name`, which has at most 16 bytes.
     pub const fn new(name: &str) -> Self {
         let name = name.as_bytes();
         let mut bytes = [0; 16];
@@ -46,8 +46,9 @@ impl Name {
     }
 }
 
-/// Separator that a tag puts between the text before it and the text after it. The variants are in
-/// ascending order of strength: the strongest of several separators in a row is written.
+/// Separator that a tag puts between the text before the tag and the text after it. The variants
+/// are in ascending order of strength. Of several separators in a row, only the strongest is
+/// written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Separator {
     /// No separator, for inline elements and unknown elements.
@@ -61,7 +62,7 @@ pub(super) enum Separator {
     Line,
 }
 
-/// Properties of an element that affect the text of a page.
+/// Properties of a kind of element, such as `p`, that affect the text of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ElementKind {
     /// Separator that the start tag and the end tag put into the text.
@@ -168,8 +169,9 @@ pub(super) fn element(name: Name) -> ElementKind {
             is_special: true,
             ..BOX
         },
-        // The standard makes only some of these elements special. Here all are, so that an unclosed
-        // paragraph inside one of them does not hide the text after it.
+        // The standard makes only some of these elements special. Here all of them are special, so
+        // that an unclosed paragraph inside such an element does not hide the text after the
+        // element.
         b"audio" | b"canvas" | b"iframe" | b"select" | b"textarea" | b"video" => ElementKind {
             skipped: true,
             is_special: true,

@@ -118,8 +118,8 @@ impl TextEmitter {
         self.attribute = Name::default();
     }
 
-    /// Ends the attribute that is being read, if there is one. Records `hidden` and `open` in
-    /// `attributes`.
+    /// Ends the attribute that is being read, if there is one. If it is `hidden` or `open`, records
+    /// it in `attributes`.
     fn end_attribute(&mut self) {
         match self.attribute.as_bytes() {
             b"hidden" => {

@@ -40,8 +40,8 @@ struct OpenElement {
 pub(super) struct OpenElements {
     /// The open elements. The innermost element is the last one.
     open: Vec<OpenElement>,
-    /// Number of open elements inside the last element of `open` that are not on the stack, because
-    /// it was full.
+    /// Number of open elements that are inside the last element of `open` but not on the stack,
+    /// because the stack was full.
     too_deep: usize,
     /// Number of open elements that drop their content.
     skipped: usize,
@@ -115,8 +115,8 @@ impl OpenElements {
         }
     }
 
-    /// Puts an element on the stack, unless the stack is full. The content of the element is
-    /// dropped if `skipped` is true.
+    /// Puts the element named `name`, with the properties `element`, on the stack, unless the stack
+    /// is full. The content of the element is dropped if `skipped` is true.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
         // Outside a table, tags of table parts, such as `td`, open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
@@ -183,8 +183,8 @@ impl OpenElements {
         }
     }
 
-    /// Returns the index in `open` of the innermost element with this name. Returns `None` if there
-    /// is none, or if `ends` is true for an element inside it.
+    /// Returns the index in `open` of the innermost element named `name`. Returns `None` if there
+    /// is no such element, or if `ends` is true for an element inside that element.
     fn find(&self, name: Name, ends: impl Fn(&OpenElement) -> bool) -> Option<usize> {
         let (at, open) = self
             .open
@@ -194,8 +194,8 @@ impl OpenElements {
         (open.name == name).then_some(at)
     }
 
-    /// Closes the innermost open element with this name, and all elements inside it. Does nothing
-    /// if `ends` is true for an element inside it.
+    /// Closes the innermost open element named `name`, and all elements inside it. Does nothing if
+    /// an element inside it ends the scope of the end tag: `ends` is true for such an element.
     fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
         if let Some(at) = self.find(name, ends) {
             self.truncate(at);
@@ -231,8 +231,8 @@ impl OpenElements {
         }
     }
 
-    /// Closes the outermost element inside the innermost open table for which `is_part` is true,
-    /// such as a row. Also closes all elements inside this element.
+    /// Closes an element of the innermost open table, such as a row: the outermost element in this
+    /// table for which `is_part` is true. Also closes all elements inside that element.
     fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
         let table = self.open.iter().rposition(ends_table_scope);
         let from = table.map_or(0, |at| at + 1);
@@ -284,7 +284,8 @@ fn is_table_part(name: Name) -> bool {
     )
 }
 
-/// Returns true for `table` and `template`. Tags of table parts close no element outside these.
+/// Returns true for `table` and `template`. A tag of a table part, such as `td`, closes no element
+/// outside the innermost of these two elements.
 fn ends_table_scope(open: &OpenElement) -> bool {
     matches!(open.name.as_bytes(), b"table" | b"template")
 }

@@ -17,10 +17,10 @@ pub(super) struct PageReader<'a> {
     page: &'a [u8],
     /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Length of the run of ASCII letters before the last call of `check`. An interval between two
-    /// calls counts only if it consists of letters.
+    /// Number of ASCII letters in a row before the last call of `check`. Counted in whole intervals
+    /// between two calls of `check`, each of which must consist of letters.
     letters: usize,
-    /// Number of bytes read since the last call of `check`.
+    /// Number of bytes of the page that were read since the last call of `check`.
     unchecked: usize,
     check: &'a mut dyn FnMut(),
 }

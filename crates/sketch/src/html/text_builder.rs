@@ -9,8 +9,8 @@ use crate::memory::{Grow, GrowVec};
 pub(super) struct TextBuilder {
     /// The text so far, in UTF-8.
     bytes: Vec<u8>,
-    /// Separator to write before the next character. It is dropped at the start and the end of the
-    /// text.
+    /// Separator to write before the next character. At the start and at the end of the text, no
+    /// separator is written.
     pending: Separator,
 }
 

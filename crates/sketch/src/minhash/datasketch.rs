@@ -31,8 +31,9 @@ pub struct DatasketchFamily {
 }
 
 impl DatasketchFamily {
-    /// Creates `hashes` hash functions from a seed. In version 1, a longer signature begins with
-    /// the shorter signature of the same seed. In version 2, it does not.
+    /// Creates the `hashes` hash functions that datasketch makes from `seed` in `version`. In
+    /// version 1, the first values of a long signature are the short signature of the same seed. In
+    /// version 2, they are not.
     #[must_use]
     pub fn new(version: Version, hashes: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
@@ -136,8 +137,8 @@ impl Twister {
         y ^ (y >> 18)
     }
 
-    /// Draws a number from `least` to `most`, both included. Rejects random numbers that are too
-    /// large, as `RandomState.randint` does for 64-bit numbers.
+    /// Draws a random number from `least` to `most`, both included, as `RandomState.randint` does
+    /// for 64-bit numbers: draws again if the number is too large.
     fn between(&mut self, least: u64, most: u64) -> u64 {
         let range = most - least;
         let mask = u64::MAX >> range.leading_zeros();

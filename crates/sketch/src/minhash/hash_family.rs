@@ -108,7 +108,7 @@ fn sha1_32(feature: &[u8]) -> u32 {
     u32::from_le_bytes(*digest.first_chunk().expect("20 bytes"))
 }
 
-/// Number of features whose hashes are collected before they are added to the minima.
+/// Number of feature hashes that are collected before all of them are added to the minima.
 const BATCH: usize = 256;
 
 /// Builds the signature of features that are added one by one. Keeps its memory between signatures.
@@ -118,7 +118,7 @@ pub struct SignatureBuilder {
     minima: Vec<u32>,
     /// Hashes of features that are not in `minima` yet. Empty for the schemes of datasketch.
     batch: Vec<u64>,
-    /// True if `minima` has a feature.
+    /// True if a feature was added since the last reset.
     any: bool,
 }
 

@@ -141,7 +141,8 @@ mod neon {
     use super::LANES;
     use std::arch::aarch64::*;
 
-    /// Number of registers that hold minima at a time. As many registers hold the multipliers.
+    /// Number of registers that hold minima at a time. The same number of registers holds the
+    /// multipliers.
     const REGISTERS: usize = 8;
     /// Number of minima in a register.
     const WIDTH: usize = 4;

@@ -20,7 +20,8 @@ use super::kernel;
 pub struct LinearFamily {
     /// Number of hash functions, which is the length of signatures.
     hashes: usize,
-    /// Multiplier of each hash function, and more multipliers to fill the last vector.
+    /// Multiplier of each hash function, followed by unused multipliers that fill the last vector
+    /// of [`LANES`](super::kernel::LANES) elements.
     multipliers: Vec<u32>,
 }
 
@@ -35,8 +36,8 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl LinearFamily {
-    /// Creates `hashes` hash functions from a seed. A longer signature begins with the shorter
-    /// signature of the same seed.
+    /// Creates `hashes` hash functions from a seed. The first values of a long signature are the
+    /// short signature of the same seed.
     #[must_use]
     pub fn new(hashes: usize, seed: u64) -> Self {
         let mut state = seed;

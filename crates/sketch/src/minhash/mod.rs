@@ -81,8 +81,9 @@ pub fn matches(a: &[u32], b: &[u32]) -> usize {
     kernel::matches(a, b)
 }
 
-/// Changes the signature `into` of a set into the signature of the union with another set, whose
-/// signature is `other`. Both signatures must have the same hash functions.
+/// Replaces `into`, the signature of one set, by the signature of the union of this set and another
+/// set. `other` is the signature of the other set. Both signatures must have the same hash
+/// functions.
 pub fn merge(into: &mut [u32], other: &[u32]) {
     for (least, &other) in into.iter_mut().zip(other) {
         *least = other.min(*least);

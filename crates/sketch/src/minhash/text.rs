@@ -54,8 +54,8 @@ impl Sketcher {
         self.signature_without(text, family, None, check)
     }
 
-    /// Returns the MinHash signature of the features of a text that are not in
-    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::signature`].
+    /// Like [`Sketcher::signature`], but leaves out the features of a text that are in the set
+    /// `without`. Returns `None` if no feature remains.
     pub fn signature_without(
         &mut self,
         text: &str,

@@ -39,10 +39,11 @@ const EMPTY: u64 = u64::MAX;
 const CHECK_EVERY: usize = 1 << 16;
 /// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
-/// Number of hashes in `kept` at which duplicates are first removed.
+/// Number of hashes in [`FingerprintBuilder::kept`] at which duplicates are removed from it for the
+/// first time.
 const FIRST_DEDUP: usize = 1 << 12;
-/// Number of hashes in `kept` above which `finish` removes duplicates. For fewer hashes, removing
-/// duplicates takes longer than it saves.
+/// Number of hashes in [`FingerprintBuilder::kept`] above which [`FingerprintBuilder::finish`]
+/// removes duplicates. For fewer hashes, removing duplicates takes longer than it saves.
 const MIN_DEDUP: usize = 1 << 8;
 
 /// Returns the value of a feature in a round, given its hash: the hash itself in round 0, and
@@ -62,7 +63,8 @@ const fn value(hash: u64, round: u64) -> u64 {
 /// Builder of the MinHash fingerprint of a set of features. The fingerprint has `64 * W` bits: one
 /// bit of the value of each bin. The builder can be reset for another set.
 ///
-/// The value of a bin is the minimum of the first round in which any value fell into the bin. In
+/// A round computes a value of each feature, and each value falls into a bin. The value of a bin is
+/// the minimum of the values that fell into it in the first round in which there were any. In
 /// rounds below `64 * W`, the leading bits of a value choose its bin. In round `64 * W + i`, all
 /// values fall into bin i.
 ///
@@ -83,7 +85,7 @@ pub struct FingerprintBuilder<const W: usize> {
     /// Hashes of all features, kept for further rounds while a bin is empty. May contain
     /// duplicates.
     kept: Vec<u64>,
-    /// Length of `kept` at which duplicates are removed.
+    /// Length of `kept` at which duplicates are removed from it the next time.
     dedup_at: usize,
     /// True if no bin was empty after round 0, so that no further rounds are needed.
     full: bool,
@@ -130,8 +132,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Adds hashes to `kept` for further rounds if a bin is still empty. Otherwise drops all kept
-    /// hashes, because no further round is needed.
+    /// Adds `hashes` to `kept` if a bin is still empty, because the empty bins are filled in
+    /// further rounds. If no bin is empty, drops all kept hashes.
     #[cold]
     fn keep_for_later_rounds(&mut self, hashes: &[u64]) {
         self.full = !self.least.as_flattened().contains(&EMPTY);
@@ -205,9 +207,10 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.least[bin / 64][bin % 64] = least;
     }
 
-    /// Fills empty bins in a round in which the leading bits of each value choose its bin. `empty`
-    /// is the mask of the empty bins, from which filled bins are removed. Writes only to empty
-    /// bins: in a text of few features, copying all bins in each round would take most of the time.
+    /// Runs the round `round`, in which the leading bits of each value choose its bin, and fills
+    /// empty bins. `empty` is the mask of the empty bins; filled bins are removed from it. Writes
+    /// only to empty bins: in a text of few features, copying all bins in each round would take
+    /// most of the time.
     fn fill_in_shared_round(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
         let mut filled = [0; W];
         for hashes in self.kept.chunks(CHECK_EVERY) {

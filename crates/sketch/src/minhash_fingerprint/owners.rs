@@ -8,14 +8,14 @@ use crate::memory::GrowVec;
 pub(crate) struct OwnFeature {
     /// Hash of the feature.
     pub hash: u64,
-    /// Index of the owner of the feature, for example of the change between two texts that contains
-    /// it.
+    /// Index of the owner of the feature. An owner is whatever the caller counts bits for, such as
+    /// the change between two texts that contains the feature.
     pub owner: u32,
 }
 
-/// Returns, for each of `owners` owners, the number of differing bits that its features cause.
-/// `differing` has the bits in which the fingerprints of two sets differ. `own` iterates over the
-/// features that only one of the sets has.
+/// Returns the number of differing bits that each of `owners` owners causes by its features.
+/// `differing` is a mask of the bits in which the fingerprints of two sets differ. `own` returns an
+/// iterator over the features that only one of the sets has. Calls the cancellation check `check`.
 ///
 /// If the minima of two sets in a bin differ, the lesser one belongs to a feature that the other
 /// set does not have. So each differing bit belongs to one feature, and the counts add up to the

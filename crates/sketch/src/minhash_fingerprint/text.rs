@@ -34,15 +34,15 @@ impl Sketcher {
     /// of features, or `None` if the text has no feature.
     ///
     /// Ignores the weight of the options. Takes time and memory like [`Sketcher::simhash64`], but
-    /// features are not counted. The features of a long text are kept in memory, with 8 bytes for
-    /// each distinct feature, only if almost all features of the text are equal, or if they were
-    /// chosen to avoid a bin.
+    /// features are not counted. A long text needs 8 bytes more for each distinct feature only if
+    /// some bin stays empty: if almost all features of the text are equal, or if an attacker chose
+    /// them so.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.minhash64_without(text, None, check)
     }
 
-    /// Returns the 64-bit MinHash fingerprint of the features of a text that are not in
-    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::minhash64`].
+    /// Like [`Sketcher::minhash64`], but leaves out the features of a text that are in the set
+    /// `without`. Returns `None` if no feature remains.
     pub fn minhash64_without(
         &mut self,
         text: &str,
@@ -61,8 +61,8 @@ impl Sketcher {
         self.minhash128_without(text, None, check)
     }
 
-    /// Returns the 128-bit MinHash fingerprint of the features of a text that are not in
-    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::minhash128`].
+    /// Like [`Sketcher::minhash128`], but leaves out the features of a text that are in the set
+    /// `without`. Returns `None` if no feature remains.
     pub fn minhash128_without(
         &mut self,
         text: &str,

@@ -8,8 +8,8 @@ use super::{ensure_reordering, piece_len};
 use crate::memory::{Grow, GrowString};
 use crate::options::{Accents, Digits, Normalize};
 
-/// Removes accents from `text` and replaces its digits by 0, as `options` require. `text` is not
-/// normalised yet.
+/// Returns `text` without accents, if `options.accents` is [`Accents::Remove`], and with each digit
+/// replaced by 0, if `options.digits` is [`Digits::Zero`]. `text` is not normalised yet.
 ///
 /// Both steps work on the NFKD form, in which accents are separate characters, and `²` and
 /// full-width digits are digits. Calls the cancellation check `check` every few 10 kB.

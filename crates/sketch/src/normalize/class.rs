@@ -1,5 +1,6 @@
-//! Classes of characters, which decide where a text can be cut. If the parts are normalised and
-//! split into words one by one, the words are those of the whole text.
+//! Classes of characters, which decide where a text can be cut. Such a cut does not change the
+//! words: normalising and splitting each part separately gives the same words as for the whole
+//! text.
 //!
 //! The classes follow from the Unicode tables in use. Tests check each character of each class by
 //! experiment.
@@ -31,8 +32,8 @@ pub(crate) enum Class {
     SingleCharWord,
     /// Non-ASCII character that is never part of a word unless a mark follows: most punctuation.
     Separator,
-    /// Non-ASCII punctuation that joins the words around it in some contexts, but not at the start
-    /// of a text. So it joins nothing after a cut.
+    /// Non-ASCII punctuation that joins the words around it in some contexts. At the start of a
+    /// text it joins nothing, and so it joins nothing directly after a cut.
     Mid,
     /// Letter that the word-break rules treat like an ASCII letter (ALetter). Normalisation changes
     /// it only by case folding, in any context, and keeps its length in UTF-8.
@@ -106,8 +107,8 @@ impl Class {
         Self::from_char(char::from(byte)) == Self::AsciiBreak
     }
 
-    /// Returns true if a text can be cut between a character of this class and a character of the
-    /// class `next`.
+    /// Returns true if a text can be cut between a character of this class and a following
+    /// character of the class `next`, without changing the words of the text.
     #[inline]
     pub fn cut_before(self, next: Self) -> bool {
         match next {
@@ -120,8 +121,8 @@ impl Class {
         }
     }
 
-    /// Returns true for the classes whose characters the word tokenizer ([`crate::tokens`]) can
-    /// treat like ASCII.
+    /// Returns true for the "simple" classes: the word tokenizer ([`crate::tokens`]) can treat
+    /// their characters like ASCII.
     #[inline]
     pub fn is_simple(self) -> bool {
         matches!(
@@ -130,8 +131,8 @@ impl Class {
         )
     }
 
-    /// Returns true for the classes whose characters are not marks and do not become marks. Such
-    /// characters do not combine with the previous character.
+    /// Returns true for the classes whose characters never combine with the previous character:
+    /// they are not marks, and normalisation does not turn them into marks.
     #[inline]
     pub fn never_combines(self) -> bool {
         self != Self::Other

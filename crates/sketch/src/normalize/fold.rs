@@ -36,8 +36,9 @@ const LOW: [u16; DIRECT] = {
     table
 };
 
-/// Returns the full case folding (CaseFolding.txt, status C and F) of `c`, which must have no
-/// decomposition or satisfy [`folds_without_decomposition`]. Only ß and ẞ give two characters.
+/// Returns the full case folding of `c` (CaseFolding.txt, status C and F). The second character is
+/// `None` except for ß and ẞ. `c` must have no decomposition or satisfy
+/// [`folds_without_decomposition`].
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -68,9 +69,9 @@ fn fold_by_search(c: char) -> char {
     }
 }
 
-/// Returns true if folding the character `c` of a text in NFKC gives the same as folding its
-/// decomposition. Returns false if folding changes a mark: the dot of İ, and the iota below Greek
-/// vowels, which becomes a letter.
+/// Returns true if the case folding of `c`, a character of a text in NFKC, equals the case folding
+/// of its decomposition. Returns false if folding would change a mark: the dot of İ, or the iota
+/// below a Greek vowel, which becomes a letter.
 #[inline]
 pub(super) const fn folds_without_decomposition(c: char) -> bool {
     !matches!(

@@ -64,8 +64,8 @@ pub(crate) enum Piece<'a> {
     Other(&'a mut String),
 }
 
-/// Like [`each_piece`], but ASCII letters may keep their case. For callers that convert ASCII
-/// letters to lower case themselves.
+/// Like [`each_piece`], but ASCII letters in the pieces may be in upper case. Used by callers that
+/// convert ASCII letters to lower case themselves.
 pub(crate) fn each_piece_to_fold(
     mut text: &str,
     buffer: &mut String,
@@ -88,8 +88,8 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. Unlike
-/// [`push_normalized`], has fast paths for common characters.
+/// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. It is
+/// faster than [`push_normalized`] for common characters.
 fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
@@ -104,7 +104,8 @@ fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
         out.grow_str(han);
         let (len, next) = push_independent(rest, out);
         text = &rest[len..];
-        // The characters that cannot be normalised one by one end before the next one that can.
+        // These characters cannot be normalised one by one. They end before the next character that
+        // can.
         let end = next.map_or(0, |_| {
             let mut chars = text.char_indices().skip(1);
             let end = chars.find(|&(_, c)| normalized_alone(c).is_some());
@@ -115,9 +116,10 @@ fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
     }
 }
 
-/// Appends to `out` the normal form of the leading characters of `text` that can be normalised one
-/// by one and that no mark follows. Stops before ASCII and Han. Returns the length of these
-/// characters in bytes, and the next character if it cannot be normalised alone.
+/// Normalises the characters at the start of `text` one by one, and appends the results to `out`.
+/// Stops before a character that cannot be normalised alone, because it is in [`Class::Other`] or a
+/// mark follows it, and after a character that ASCII or Han follows. Returns the number of bytes
+/// read, and the next character if it cannot be normalised alone.
 fn push_independent(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -182,8 +184,8 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
 /// Checks that the memory for reordering the marks of `text` can be allocated, and unwinds
 /// otherwise.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Maximum length in bytes of a text that is not checked, because reordering it takes no more
-    /// memory than the allocator's reserve.
+    /// Maximum length in bytes of a text for which no memory is checked: reordering its marks takes
+    /// no more memory than the allocator's reserve.
     const SHORT: usize = 1 << 15;
     /// Maximum bytes of memory for each byte of text. At worst every character is a mark. A list of
     /// the marks takes 8 bytes for each, and half as much to sort it; a second list takes 4 bytes
@@ -194,8 +196,8 @@ pub(crate) fn ensure_reordering(text: &str) {
     }
 }
 
-/// Returns true if folding each character of `text` gives the normal form of `text`. `text` must be
-/// in NFKC.
+/// Returns true if `text`, which must be in NFKC, gets its normal form by folding the case of each
+/// character by itself.
 fn folds_in_place(text: &str) -> bool {
     let mut ignored = false;
     text.chars().all(|c| {
@@ -214,14 +216,15 @@ fn folded(c: char) -> impl Iterator<Item = char> {
 
 /// Number of bytes after which a piece of a text ends at the next normalisation boundary.
 const PIECE: usize = 1 << 14;
-/// Number of bytes after which a piece of a text ends even without a normalisation boundary.
+/// Number of bytes after which a piece of a text ends even if there is no normalisation boundary.
+/// This bounds the memory for a piece.
 const MAX_PIECE: usize = 1 << 20;
 
 /// Returns the length in bytes of the first piece of `text` that can be normalised alone.
 ///
-/// After about 16 kB, a piece ends before a character that never combines with the previous one. If
-/// 1 MB has no such character, the text is cut anywhere, to bound the memory of reordering, and the
-/// run is normalised in pieces. Real texts have no such run.
+/// After about 16 kB, a piece ends before the next character that never combines with the previous
+/// character. If there is no such character within 1 MB, the piece ends there anyway, to bound the
+/// memory for reordering marks. Real texts have no run of characters of this length that combine.
 pub(crate) fn piece_len(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();

@@ -10,7 +10,8 @@ use crate::options::Normalize;
 /// Bytes of text between two calls of the cancellation check `check`.
 const CHECK_EVERY: usize = 1 << 16;
 
-/// Maximum number of segments from one stored position ([`Mark`]) to the next.
+/// Maximum number of segments from one stored position ([`Mark`]) to the next. After so many
+/// segments, another position is stored.
 const SEGMENTS_PER_MARK: usize = 1 << 6;
 /// Maximum bytes of text from one stored position ([`Mark`]) to the next, unless a single segment
 /// is longer.
@@ -19,8 +20,8 @@ const BYTES_PER_MARK: usize = 1 << 12;
 /// Normal form of a text, in which each part can be traced back to its characters in the text.
 ///
 /// The text is normalised in segments of one or a few characters. The positions of some segments
-/// are stored ([`Mark`]), and those of the others are found by normalising the text after a stored
-/// position again. So most of the memory is that of the normal form.
+/// are stored ([`Mark`]). The position of any other segment is found by normalising the text after
+/// a stored position again. So most of the memory is that of the normal form.
 pub(crate) struct TracedText<'a> {
     /// Normal form of the whole text.
     pub normal: String,
@@ -80,14 +81,15 @@ impl<'a> TracedText<'a> {
         }
     }
 
-    /// Returns the range of characters of the original text from which a part of the normal form
-    /// was made. `part` is a range of bytes of the normal form, and is not empty.
+    /// Returns the characters of the original text from which a part of the normal form was made,
+    /// as a range of character numbers. `part` is a byte range of the normal form, and is not
+    /// empty.
     pub fn original(&self, part: Range<usize>) -> Range<usize> {
         self.segment_at(part.start).start..self.segment_at(part.end - 1).end
     }
 
-    /// Returns the range of characters, in the original text, of the segment whose normal form
-    /// contains the byte at offset `byte`.
+    /// Returns the segment whose normal form contains the byte at offset `byte`, as a range of
+    /// character numbers of the original text.
     fn segment_at(&self, byte: usize) -> Range<usize> {
         let mark = self.marks.partition_point(|mark| mark.normal <= byte) - 1;
         let mut at = self.marks[mark];

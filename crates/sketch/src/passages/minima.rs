@@ -6,9 +6,10 @@ use crate::memory::GrowVec;
 /// Value that replaces the hash of a feature that is left out. It is the greatest value, so it is
 /// the minimum of a window only if the window has no other hashes. Such a minimum is dropped.
 pub(super) const LEFT_OUT: u64 = u64::MAX;
-/// Number of minima in `found` at which duplicates are first removed.
+/// Number of minima in [`WindowMinima::found`] at which duplicates are removed for the first time.
 const MERGE_AT: usize = 1 << 16;
-/// Maximum number of elements of `changes` that are kept between texts.
+/// Maximum number of elements of [`WindowMinima::changes`] that are kept between texts. The memory
+/// of further elements is freed.
 const KEPT: usize = 1 << 15;
 
 /// Finds the minimum hash of each window of a sequence. Keeps its buffers between sequences.
@@ -38,7 +39,7 @@ pub(crate) struct WindowMinima {
     changes: Vec<u64>,
     /// Minima of all windows so far, with some duplicates until the next merge.
     found: Vec<u64>,
-    /// Length of `found` at which duplicates are removed.
+    /// Length of `found` at which duplicates are removed the next time.
     merge_at: usize,
 }
 
@@ -79,9 +80,9 @@ impl WindowMinima {
         }
     }
 
-    /// Adds hashes that fit into the current block. Writes each minimum that differs from the
-    /// minimum of the preceding window to `changes`, from index `from` on. Returns the number of
-    /// minima written.
+    /// Adds hashes that fit into the current block. Each hash ends a window. If the window's
+    /// minimum differs from that of the preceding window, it is written to `changes`, from index
+    /// `from` on. Returns the number of minima written.
     #[inline]
     fn add_to_block(&mut self, hashes: &[[u64; 1]], from: usize) -> usize {
         let end = self.filled + hashes.len();

@@ -25,9 +25,9 @@
 //! The minimum of a longer window is the minimum of one of the windows in it. So the set of a
 //! greater length is a subset of the set of a smaller length.
 //!
-//! If the features of a set of common features are left out, the minimum of the other hashes in a
-//! window counts. Two texts that share a run of `length` tokens then share a hash if at least one
-//! feature of the run is not left out.
+//! If the features of a set of common features are left out, the set of hashes contains the minimum
+//! of the other hashes in each window. Two texts that share a run of `length` tokens then share a
+//! hash if at least one feature of the run is not left out.
 
 mod minima;
 mod runs;
@@ -47,8 +47,8 @@ pub use token_sequence::TokenSequence;
 /// Maximum [`PassageLength`], in tokens.
 pub const MAX_LENGTH: usize = 10_000;
 
-/// Length of a passage in tokens, from 1 to [`MAX_LENGTH`]. Passages of at least this length that
-/// two texts share are always found.
+/// Minimum length of a passage in tokens, from 1 to [`MAX_LENGTH`]. All passages of at least this
+/// length that two texts share are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassageLength(usize);
 

@@ -22,9 +22,9 @@ pub(super) struct SharedRun {
 }
 
 /// Returns runs of at least `least` symbols of `a` that `b` contains. Longer runs precede shorter
-/// ones, and runs of equal length are in the order of `a`. Runs do not overlap in `a`: each is the
-/// longest run of the symbols of `a` that no earlier run contains. The position of a run in `b` is
-/// its first occurrence there, so several runs may have the same position in `b`.
+/// ones, and runs of equal length are in the order of `a`. Runs do not overlap in `a`: each run is
+/// the longest run among the symbols of `a` that are in no earlier run. The position of a run in
+/// `b` is its first occurrence there, so several runs may have the same position in `b`.
 ///
 /// The number of runs is at most the length of `a` divided by `least`. Time grows as n log n with
 /// the number of symbols, for any input. Memory is the suffix automaton of `b`, and 28 bytes for
@@ -67,9 +67,9 @@ pub(super) fn shared_runs(
     runs
 }
 
-/// Returns the length and the start of each maximal run: a run of symbols of `a` that the sequence
-/// of `automaton` contains, and that cannot be extended at either end. Skips runs of fewer than
-/// `least` symbols.
+/// Returns the length of each maximal run and its start in `a`. A maximal run is a run of symbols
+/// of `a` that the sequence of `automaton` also contains, and that cannot be extended at either
+/// end. Skips runs of fewer than `least` symbols.
 fn maximal_runs(
     a: &[u32],
     automaton: &SuffixAutomaton,
@@ -84,7 +84,8 @@ fn maximal_runs(
         }
     };
     let each = |length: usize| {
-        // If the length is one more, the symbol extends the run before it.
+        // If the length is one more than at the previous symbol, this symbol extends the previous
+        // run.
         if length != before + 1 {
             add(end, before);
         }
@@ -98,8 +99,8 @@ fn maximal_runs(
 /// Positions in `a` that no chosen run contains yet.
 ///
 /// Runs are chosen in descending order of length. So a chosen run that overlaps a shorter run
-/// covers its start, its end or all of it. The free rest of the shorter run is therefore
-/// contiguous.
+/// covers the start, the end or all of the shorter run. The positions of the shorter run that are
+/// still free are therefore contiguous.
 struct FreePositions {
     /// For each position, where to look for the next free position: the position itself if it is
     /// free, otherwise a later position without a free one in between.
@@ -129,7 +130,8 @@ impl FreePositions {
         self.before[run.start + 1..=run.end].fill(run.start as u32);
     }
 
-    /// Returns the part of `run` that no chosen run contains, which may be empty.
+    /// Returns the free positions of `run`: those that no chosen run contains. The result may be
+    /// empty.
     fn trim(&mut self, run: Range<usize>) -> Range<usize> {
         let start = follow(&mut self.after, run.start);
         let end = follow(&mut self.before, run.end);
@@ -137,8 +139,8 @@ impl FreePositions {
     }
 }
 
-/// Follows the entries of `next` from index `from` to an entry that contains its own index, and
-/// returns this index. Shortens the path on the way.
+/// Starts at index `from` of `next` and goes from each entry to the index that it contains, until
+/// an entry contains its own index. Returns this index. Shortens the path for later calls.
 fn follow(next: &mut [u32], from: usize) -> usize {
     let mut at = from;
     while next[at] as usize != at {

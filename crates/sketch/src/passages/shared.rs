@@ -14,12 +14,12 @@ use crate::text_changes::beginnings;
 /// Passage that two texts share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedPassage {
-    /// Position of the passage in the first text, or in the visible text of an HTML page. `None` if
-    /// its tokens cannot be followed in the text, which happens after a megabyte without any
-    /// boundary.
+    /// Position of the passage in the first text. With the option `html`, the position is in the
+    /// visible text of the page. `None` if the tokens were not found in the text again, which
+    /// happens after a megabyte without a word boundary.
     pub a: Option<CharSpan>,
-    /// Position of the first occurrence of the passage in the second text, or in its visible text.
-    /// `None` under the same condition as for `a`.
+    /// Position of the first occurrence of the passage in the second text, measured like `a`.
+    /// `None` if the tokens were not found in the second text again.
     pub b: Option<CharSpan>,
     /// Number of tokens of the passage.
     pub tokens: usize,
@@ -44,11 +44,11 @@ impl SharedPassages {
     /// themselves, not hashes. Ignores the shingle of the options. Calls the cancellation check
     /// `check` every few 100 kB.
     ///
-    /// A passage is the longest run of tokens of `a` that `b` contains, among the tokens that no
-    /// longer passage contains. So the number of passages is at most the number of tokens of `a`
-    /// divided by `length`, and together they are not longer than `a`. Each token of a shared run
-    /// of `length` tokens is in one of the passages, unless other passages leave fewer than
-    /// `length` tokens of the run.
+    /// Passages are chosen one after the other: each passage is the longest run of tokens of `a`
+    /// that `b` contains and that does not overlap an earlier passage in `a`. So the number of
+    /// passages is at most the number of tokens of `a` divided by `length`, and together they are
+    /// not longer than `a`. Each token of a shared run of `length` tokens is in one of the
+    /// passages, unless other passages leave fewer than `length` tokens of the run.
     ///
     /// Time grows as n log n with the number of tokens, for any texts. Memory: the normal forms of
     /// both texts, about 50 bytes for each token of `a`, about 120 for each token of `b` (250 at

@@ -13,7 +13,8 @@ use crate::memory::GrowVec;
 const STEPS: usize = 1 << 16;
 /// Index of the first state, which represents the empty part of the sequence.
 const ROOT: u32 = 0;
-/// Index that stands for an absent state or edge, and marks a free slot of the hash table.
+/// Value in place of an index: there is no such state or edge, or the slot of the hash table is
+/// free.
 const NONE: u32 = u32::MAX;
 /// Initial number of slots of the hash table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
@@ -24,8 +25,8 @@ const MIN_SLOTS: usize = 1 << 6;
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Suffix link: index of the state with the longest suffix of these parts that also ends at
-    /// other positions.
+    /// Suffix link: index of another state. It represents the longest suffix of these parts that
+    /// has more occurrences than the parts themselves.
     link: u32,
     /// Position in the sequence after the last symbol of the first occurrence of these parts.
     first_end: u32,
@@ -111,16 +112,16 @@ impl SuffixAutomaton {
         new
     }
 
-    /// Returns true if the longest part of `to` has one symbol more than the longest part of
-    /// `state`.
+    /// Returns true if the longest part of the state `to` has exactly one symbol more than the
+    /// longest part of the state `state`.
     fn follows(&self, state: u32, to: u32) -> bool {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Divides the state `to`, and returns the new state. The new state gets the shorter parts of
-    /// `to`, which are at most one symbol longer than the longest part of `state`. Unlike the parts
-    /// that stay in `to`, these parts also occur at the end of the sequence, whose last symbol is
-    /// `symbol`.
+    /// Divides the state `to`, to which the edge with `symbol` leads from `state`. Returns a new
+    /// state, which gets the shorter parts of `to`: those at most one symbol longer than the
+    /// longest part of `state`. The shorter parts also occur at the end of the sequence, after
+    /// `symbol` was appended. The longer parts, which do not, stay in `to`.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,

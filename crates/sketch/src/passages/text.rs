@@ -20,14 +20,14 @@ struct PassageSink<'a, 'c> {
     minima: &'a mut WindowMinima,
     /// Hashes of one batch of features.
     hashes: Vec<[u64; 1]>,
-    /// Features that are left out.
+    /// Set of common features, which are left out, or `None` if no feature is left out.
     without: Option<&'a FeatureSet>,
     check: &'a SharedCheck<'c>,
 }
 
 impl PassageSink<'_, '_> {
-    /// Adds the batch in `hashes` to the windows, with [`LEFT_OUT`] for the features that are left
-    /// out.
+    /// Adds the batch of feature hashes in `hashes` to the windows. Replaces the hash of each
+    /// feature of the set `without` by [`LEFT_OUT`].
     fn add_hashes(&mut self) {
         for hash in &mut self.hashes {
             // `LEFT_OUT` is reserved, so a feature hash with this value is decreased by one.

@@ -18,9 +18,9 @@ const NO_NEXT: u32 = u32::MAX;
 pub(super) struct TokenNumbers {
     /// Bytes of the distinct tokens, concatenated.
     bytes: Vec<u8>,
-    /// End of each distinct token in `bytes`, by its number.
+    /// For each token number, the offset in `bytes` after the token's last byte.
     ends: Vec<usize>,
-    /// Number of the first token with each hash.
+    /// For each hash of a token, the number of the first token with this hash.
     first: HashMap<u64, u32>,
     /// For each token, the number of the next token with the same hash, or [`NO_NEXT`].
     next: Vec<u32>,
@@ -71,8 +71,8 @@ pub(super) struct TokenList {
 }
 
 impl TokenList {
-    /// Splits `text` into tokens, and assigns their numbers by `numbers`. Calls the cancellation
-    /// check `check` every few 100 kB.
+    /// Splits `text` into tokens, and gets the number of each token from `numbers`, which is shared
+    /// by both texts. Calls the cancellation check `check` every few 100 kB.
     pub fn new(
         text: &str,
         options: &TextOptions,

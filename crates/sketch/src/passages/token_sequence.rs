@@ -61,24 +61,25 @@ impl TokenSequence {
         &self.bytes
     }
 
-    /// Returns the start of each token in the bytes, and the number of bytes.
+    /// Returns the offset of each token in [`TokenSequence::bytes()`]. One more element is the
+    /// number of bytes.
     #[must_use]
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// Returns the range in the bytes of the consecutive tokens at the positions `tokens`, without
-    /// the last separator.
+    /// Returns the range in [`TokenSequence::bytes()`] of the consecutive tokens `tokens`, counted
+    /// from 0 in text order. The range does not include the separator after the last token.
     #[must_use]
     pub fn range(&self, tokens: Range<usize>) -> Range<usize> {
         let separator = usize::from(self.separator.is_some());
         self.starts[tokens.start]..self.starts[tokens.end] - separator
     }
 
-    /// Returns the position in the text of each of `runs`, which are runs of consecutive tokens.
-    /// Returns `None` for tokens that cannot be followed in the text, which happens after a
-    /// megabyte without any boundary. `text` and `options` are those of [`TokenSequence::new`]. If
-    /// the text is HTML, the positions are in its visible text.
+    /// Returns the position in the text of each of `runs`. A run is a range of tokens, counted from
+    /// 0 in text order. The position is `None` if the tokens of the run were not found in the text
+    /// again, which happens after a megabyte without a word boundary. `text` and `options` are
+    /// those of [`TokenSequence::new`]. If the text is HTML, the positions are in its visible text.
     #[must_use]
     pub fn spans(
         &self,

@@ -124,8 +124,8 @@ mod avx512 {
     }
 }
 
-/// Adds features of equal weight: adds `weight * ones[i]` to sum i, where `ones[i]` is the number
-/// of features whose hash has bit i set.
+/// Adds features of the same weight, `weight`: adds `weight * ones[i]` to sum i. `ones[i]` is the
+/// number of features whose hash has bit i set.
 #[inline(always)]
 fn add_products(sums: &mut [u64; 64], ones: &[u64; 64], weight: u64) {
     for (sum, ones) in sums.iter_mut().zip(ones) {
@@ -150,7 +150,7 @@ fn above_half(sums: &[u64; 64], total: u64) -> u64 {
     above_half_portable(sums, total)
 }
 
-/// Returns `W` words in which bit `bit` of word `word` is `is_set(word, bit)`.
+/// Returns `W` words. Bit `bit` of word `word` is 1 if `is_set(word, bit)` is true.
 pub(super) fn words<const W: usize>(is_set: impl Fn(usize, usize) -> bool) -> [u64; W] {
     std::array::from_fn(|word| {
         (0..64).fold(0, |all, bit| all | (u64::from(is_set(word, bit)) << bit))
@@ -194,8 +194,8 @@ impl<const W: usize> Accumulator<W> {
         add_all_portable(&mut self.set, features);
     }
 
-    /// Adds features of equal weight to the sums. `group` has counted the features by the set bits
-    /// of their hashes, with one popcount for each word of a hash.
+    /// Adds features of the same weight, `weight`, to the sums. `group` has one popcount for each
+    /// word of the hashes: it has counted, for each bit, the features whose hash has this bit set.
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {

@@ -12,10 +12,10 @@ use crate::weight::{ExactWeight, WeightError};
 
 /// Exact sums of weights for a simhash of `64 * W` bits.
 ///
-/// Weights are split into parts by binary exponent. The words form one block for each exponent, in
-/// ascending order of exponents. A block holds the exponent, the sum of all parts with this
-/// exponent, and for each bit the sum of those parts whose feature has the bit set in its hash. The
-/// unit of these sums is 2^(exponent - 1074).
+/// Each weight is split into parts by binary exponent. The memory has one block of words for each
+/// exponent, in ascending order of exponents. A block holds the exponent, the sum of all parts with
+/// this exponent, and one sum for each bit: the sum of the parts whose feature has this bit set in
+/// its hash. The unit of these sums is 2^(exponent - 1074).
 #[derive(Clone, Debug, Default)]
 pub struct ExactAccumulator<const W: usize, S = Vec<u64>>(S);
 
@@ -62,8 +62,8 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     ///
     /// # Errors
     ///
-    /// If the weight is NaN, infinite or negative. The error contains `index`, which is the
-    /// position of the feature among those of the caller.
+    /// If the weight is NaN, infinite or negative. The error contains `index`, the position of the
+    /// feature in the caller's list.
     pub fn add_feature(
         &mut self,
         index: usize,
@@ -116,7 +116,8 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     /// Returns true if the exact sum of the definition ([`super`]) at the bit position `bit` is
     /// above zero.
     fn is_positive(&self, bit: usize) -> bool {
-        // Sum of the blocks so far, in units of the exponent `above`.
+        // Sum over the blocks with higher exponents, in units of 2^(`above` - 1074). `above` is the
+        // lowest of these exponents.
         let mut sum = 0_i128;
         let mut above = 0;
         for block in self.words().rchunks_exact(Self::BLOCK) {

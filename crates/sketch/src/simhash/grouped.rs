@@ -10,16 +10,16 @@ use crate::feature_counts::Counted;
 /// Most features of a text occur once or a few times. A [`PositionalPopcount`] adds every feature
 /// with the weight of a single occurrence. For a feature that occurs more often, the difference
 /// between its weight and that of a single occurrence is added. A few such features are added one
-/// by one. If there are more, another popcount adds the features that occur twice, another those
-/// that occur three times, and another those that occur four times. Only the other repeated
-/// features are then added one by one.
+/// by one. If there are more such features, a separate popcount adds the features that occur twice,
+/// another one the features that occur three times, and another one the features that occur four
+/// times. Then only features that occur more than four times are added one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
     /// All features, each counted with the weight of one occurrence.
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
-    /// Maximum number of repeated features in one call for which adding them one by one is faster
-    /// than using groups.
+    /// Maximum number of repeated features in one call of [`GroupedAccumulator::add`] that are
+    /// added one by one, without `groups`, because this is faster for a few features.
     few: usize,
     /// Sums of the features that are added one by one.
     rest: Accumulator<W>,
@@ -44,7 +44,7 @@ const GROUPS: usize = 3;
 /// Number of features that are collected and then processed together.
 const BATCH: usize = 64;
 
-/// Features that are collected, to be processed together.
+/// Buffer of up to [`BATCH`] features, which are processed together when it is full.
 struct Batch<T> {
     features: [T; BATCH],
     len: usize,

@@ -13,9 +13,9 @@ const TENTHS: [u64; 4] = [1, 2, 4, 10];
 /// Returns the weight of a lexeme, given its number of occurrences under the labels D, C, B and A:
 /// the sum of the square roots of the four numbers ([`sqrt_weight`]), multiplied by 1, 2, 4 and 10.
 ///
-/// Only the ratios of weights matter in a simhash. So lexemes without labels, which count as D,
-/// have the default weights of the words of a text, and an occurrence under A has ten times the
-/// weight of an occurrence under D.
+/// Only the ratios of weights matter in a simhash. Lexemes without labels count as D, so they have
+/// the default weights of the words of a text. A single occurrence under A has ten times the weight
+/// of a single occurrence under D.
 ///
 /// # Panics
 ///

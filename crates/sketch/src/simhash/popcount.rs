@@ -10,13 +10,14 @@
 /// tree on eight words at once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
-    /// Bits of value 1 of the pending counts, one for each bit position.
+    /// Pending counts in binary, lowest digit: bit i is the digit of value 1 of the count for bit
+    /// position i.
     ones: u64,
-    /// Bits of value 2 of the pending counts, one for each bit position.
+    /// Pending counts in binary: bit i is the digit of value 2 of the count for bit position i.
     twos: u64,
-    /// Bits of value 4 of the pending counts, one for each bit position.
+    /// Pending counts in binary: bit i is the digit of value 4 of the count for bit position i.
     fours: u64,
-    /// Bits of value 8 of the pending counts, one for each bit position.
+    /// Pending counts in binary: bit i is the digit of value 8 of the count for bit position i.
     eights: u64,
     /// Pending counts in units of 16, as byte counters. Byte j of element i belongs to bit position
     /// 8 * i + j.
@@ -24,7 +25,8 @@ pub(super) struct PositionalPopcount {
     /// Number of additions to `sixteens` since it was last emptied, at most 255, so that no byte
     /// overflows.
     sixteens_added: u32,
-    /// Number of words with each bit set, without the pending counts in the other fields.
+    /// For each bit position, the number of added words with this bit set, without the pending
+    /// counts in the other fields.
     wide: [u64; 64],
     /// Number of words added.
     pub len: u64,
@@ -136,7 +138,8 @@ impl PositionalPopcount {
 
     /// Returns, for each bit position, the number of added words with this bit set.
     pub fn ones(&mut self) -> &[u64; 64] {
-        // `ones` to `eights` may hold counts even if `sixteens` has just been emptied.
+        // Even if `sixteens` has just been emptied, the fields `ones`, `twos`, `fours` and `eights`
+        // may hold counts.
         if self.sixteens_added > 0 {
             self.widen();
         }
@@ -240,8 +243,8 @@ mod avx512 {
         }
     }
 
-    /// Returns, for each bit position, the total of the bit-sliced sums in `planes`. Counts only
-    /// the lanes for the word at index `word` of a hash.
+    /// Returns the total of the bit-sliced sums in `planes` for each bit position. A plane has
+    /// eight lanes, and only the lanes for the word at index `word` of a hash count.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums<const W: usize>(planes: &[[u64; 8]], word: usize) -> [u8; 64] {

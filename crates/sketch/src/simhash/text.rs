@@ -26,8 +26,8 @@ impl Sketcher {
         self.simhash64_without(text, None, check)
     }
 
-    /// Returns the 64-bit simhash of the features of a text that are not in
-    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::simhash64`].
+    /// Like [`Sketcher::simhash64`], but leaves out the features of a text that are in the set
+    /// `without`. Returns `None` if no feature remains.
     pub fn simhash64_without(
         &mut self,
         text: &str,
@@ -52,14 +52,14 @@ impl Sketcher {
     /// Returns the 128-bit simhash of a text, or `None` if the text has no feature.
     ///
     /// Features and weights are those of [`Sketcher::simhash64`]. The hash of a feature is
-    /// [`crate::hash::feature_hash128`]. Counting features takes half as much memory again as for
-    /// 64 bits, and 16 bytes for each token beyond a million distinct features.
+    /// [`crate::hash::feature_hash128`]. Counting the features takes one and a half times the
+    /// memory that 64 bits take. Beyond a million distinct features, each token takes 16 bytes.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.simhash128_without(text, None, check)
     }
 
-    /// Returns the 128-bit simhash of the features of a text that are not in
-    /// `without`, or `None` if there are none. Otherwise like [`Sketcher::simhash128`].
+    /// Like [`Sketcher::simhash128`], but leaves out the features of a text that are in the set
+    /// `without`. Returns `None` if no feature remains.
     pub fn simhash128_without(
         &mut self,
         text: &str,

@@ -58,9 +58,9 @@ pub(super) fn tokenize(
     }
 }
 
-/// Adds the words of up to `N` consecutive blocks to `shingles`. `after` is the byte after the last
-/// block. `before` describes the character before the first block, and is updated to the last
-/// character of the last block.
+/// Adds the words of `blocks`, up to `N` consecutive blocks, to `shingles`. `after` is the byte
+/// after the last block. `before` describes the character before the first block. When the function
+/// returns, it describes the last character of the last block.
 fn add_words<const N: usize>(
     blocks: &[[u8; BLOCK]],
     after: u8,
@@ -102,9 +102,9 @@ fn add_words<const N: usize>(
     }
 }
 
-/// Returns a mask of the characters of a block that belong to words. `masks` has the classes of
-/// these characters, `before` the character before the block, and the lowest bits of `after` the
-/// character after it.
+/// Returns a mask of the characters of a block that belong to words. `masks` has the classes of the
+/// characters of the block. `before` describes the character before the block. The lowest bits of
+/// `after` have the classes of the character after the block.
 #[inline(always)]
 fn word_characters(masks: &Masks, before: Before, after: &Masks) -> u64 {
     let between = |mask: u64, before: bool, after: u64| {

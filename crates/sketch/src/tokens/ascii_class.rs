@@ -55,7 +55,7 @@ fn classify_portable(blocks: &[[u8; BLOCK]], masks: &mut [Masks]) {
     }
 }
 
-/// Returns the classes of a byte as a combination of the flags [`LETTER`] to [`MID_NUM`].
+/// Returns the classes of a byte as a sum of flags: the constants from [`LETTER`] to [`MID_NUM`].
 #[inline(always)]
 const fn class(byte: u8) -> u8 {
     let letter = ((byte | 0x20).wrapping_sub(b'a') < 26) as u8 | byte >> 7;
@@ -77,8 +77,8 @@ fn portable(block: &[u8; BLOCK]) -> Masks {
         eights.iter().enumerate().fold(0, |mask, (at, &eight)| {
             let flags =
                 (u64::from_le_bytes(eight) >> which.trailing_zeros()) & 0x0101_0101_0101_0101;
-            // The highest byte of the product has the flags of all eight bytes, the flag of the
-            // first byte in the lowest bit.
+            // The highest byte of the product has the flags of all eight bytes. Its lowest bit is
+            // the flag of the first byte.
             mask | (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at)
         })
     };

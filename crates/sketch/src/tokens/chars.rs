@@ -25,8 +25,8 @@ pub(crate) struct CharWindows {
 struct Window {
     /// The buffered characters in UTF-8. Bytes from `len` on are unused.
     bytes: Vec<u8>,
-    /// Offset in `bytes` of each buffered character, and the end of the last one. Elements after
-    /// these `chars + 1` are unused.
+    /// Offset in `bytes` of the start of each buffered character, and the end of the last
+    /// character. These are `chars + 1` elements. Later elements are unused.
     starts: Vec<u32>,
     /// Number of buffered characters.
     chars: usize,
@@ -65,7 +65,8 @@ impl CharWindows {
     }
 }
 
-/// Maximum length of each vector of [`Window`] that is kept between texts.
+/// Maximum length of each vector of [`Window`] that is kept between texts. Longer vectors are
+/// shortened.
 const KEPT_BYTES: usize = 1 << 16;
 
 /// Number of ASCII characters that [`Window::push_block`] adds at once.
@@ -147,8 +148,8 @@ impl Window {
         self.push_bytes(rest);
     }
 
-    /// Adds a block of ASCII characters: all at once if no white space follows white space, as in
-    /// most blocks, and otherwise byte by byte.
+    /// Adds a block of ASCII characters. If no white space in it follows other white space, as in
+    /// most blocks, adds all characters at once. Otherwise adds them one by one.
     #[inline(always)]
     fn push_block(&mut self, block: &[u8; BLOCK]) {
         let spaces = block.map(|byte| u8::from(is_ascii_space(byte)));

@@ -31,13 +31,13 @@ struct TokenKind {
 /// found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenOrder {
-    /// The tokens and their separators have all characters of the text in order, with one space or
-    /// separator for each run of white space.
+    /// The tokens, with their separators, have all characters of the text in order. For each run of
+    /// white space, there is one space or separator.
     Characters,
     /// The tokens are words in text order. Each word begins after the end of the previous word.
     Words,
-    /// The tokens are the words of the given kind, in text order, and shorter words within these.
-    /// The shorter words precede the word that contains them.
+    /// The tokens are the words that the contained kind of tokens has, in text order, and also
+    /// shorter words within them. The shorter words precede the word that contains them.
     PartsOf(Tokens),
     /// The tokens have no order in the text, and are not combined into shingles.
     Keywords,

@@ -14,8 +14,8 @@ pub(crate) fn tokenize(
     sink: &mut impl FeatureSink,
     check: &mut dyn FnMut(),
 ) {
-    // `open` is true if the current line has characters. `space` is true if white space follows the
-    // last of these characters.
+    // `open` is true if the current line has characters other than white space. `space` is true if
+    // white space follows the last of these characters.
     let (mut open, mut space) = (false, false);
     each_piece(text, buffer, check, |piece| {
         let mut rest = piece;

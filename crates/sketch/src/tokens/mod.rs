@@ -99,7 +99,8 @@ impl FeatureExtractor {
     }
 }
 
-/// Passes each occurrence of the `number` heaviest keywords of `text` to `sink`, as a feature.
+/// Finds the `number` heaviest keywords of `text`. Passes each keyword to `sink` as a feature, once
+/// for each occurrence in the text.
 fn add_keywords(
     text: &str,
     number: usize,
@@ -119,8 +120,8 @@ fn add_keywords(
     }
 }
 
-/// Returns the keywords of `text`, the heaviest first. Their number is that of `options`, or
-/// depends on the length of the text.
+/// Returns the keywords of `text`, the heaviest first. The number of keywords is
+/// `options.keywords`. If this is 0, the number depends on the length of the text.
 pub(crate) fn keywords(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Vec<Keyword> {
     let (text, number) = preprocess(text, options, check);
     let weight = options.weight.function();

@@ -16,7 +16,8 @@ pub(super) struct Words {
 
 /// Maximum number of words that can end in a block.
 const MAX_WORDS: usize = BLOCK / 2;
-/// Number of token starts written at once. Starts after the last token are meaningless.
+/// Number of token starts that are written at once. Starts written after the start of the last
+/// token are meaningless.
 const STARTS: usize = 8;
 
 /// Adds the words of consecutive blocks, in lower case, to `tokens`. `words` has the masks of each
@@ -81,7 +82,7 @@ fn add_ends(mut ends: u64, start: usize, tokens: &mut TokenBuffer) {
     let mut at = tokens.count + 1;
     while ends != 0 {
         for out in &mut tokens.starts[at..at + STARTS] {
-            // After the last end, `trailing_zeros` returns 64, which is the offset of an unused
+            // When no end is left, `trailing_zeros` returns 64, which is the offset of an unused
             // byte.
             let end = start + ends.trailing_zeros() as usize;
             tokens.bytes[end] = b' ';

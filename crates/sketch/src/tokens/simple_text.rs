@@ -5,7 +5,8 @@ use crate::memory::GrowVec;
 use crate::normalize::class::Class;
 use crate::normalize::{fold, is_ignorable, leading_ascii};
 
-/// Length of the simplified text, in bytes, at which [`SimpleText::read`] stops.
+/// Length of the simplified text, in bytes, at which [`SimpleText::read`] stops. The caller reads
+/// the rest of the text in later calls.
 const SIMPLE: usize = 1 << 13;
 /// Number of bytes that [`SimpleText::push_ascii`] copies before it looks for more ASCII.
 const CHUNK: usize = 16;
@@ -21,8 +22,9 @@ pub(super) struct SimpleText {
     /// Number of bytes of removed characters. The original text is longer than `len` by this
     /// number.
     removed_bytes: usize,
-    /// Last position before the last removed character where the text can be cut: its offset in
-    /// `bytes`, and its offset in the original text.
+    /// Last position before the last removed character where the text can be cut without changing a
+    /// word. The first number is the offset of the position in `bytes`, and the second is its
+    /// offset in the original text.
     cut: (usize, usize),
     /// Offset in `bytes` up to which cut positions have been searched.
     searched: usize,
@@ -34,10 +36,10 @@ impl SimpleText {
         &self.bytes[..self.len]
     }
 
-    /// Simplifies the start of `text`, up to the first character that the simplified form cannot
-    /// represent, or to about [`SIMPLE`] bytes. If the text cannot be cut there, goes back to the
-    /// last cut position. Returns the number of bytes of `text` read. At least the first `ascii`
-    /// bytes of `text` must be ASCII.
+    /// Simplifies the start of `text`. Stops at the first character that the simplified form cannot
+    /// represent, or after about [`SIMPLE`] bytes. If cutting the text there would change a word,
+    /// goes back to the last position where it would not. Returns the number of bytes of `text`
+    /// that were simplified. At least the first `ascii` bytes of `text` must be ASCII.
     pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);

@@ -21,15 +21,18 @@ use crate::normalize::{leading_ascii, piece_len, push_normalized};
 use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
-/// Number of bytes of text after which the general path ends at the next cut position.
+/// Number of bytes of text after which the general path ends at the next cut position, where the
+/// text can be cut without changing a word.
 const MAX_GENERAL_BYTES: usize = 1 << 13;
 /// Number of simple characters ([`Class::is_simple`]) that must follow a cut position for the
 /// general path to end there.
 const SIMPLE_AHEAD: usize = 16;
-/// Minimum number of bytes of ASCII that are tokenized in place if other text follows. Less ASCII
-/// is copied to [`SimpleText`] together with the text that follows.
+/// Minimum number of bytes of ASCII that the ASCII tokenizer reads directly from the text if
+/// non-ASCII text follows without a cut position between. Less ASCII is copied to [`SimpleText`],
+/// together with the text that follows.
 const MIN_ASCII: usize = 1 << 12;
-/// Number of bytes of normalised text after which the general path splits it into words.
+/// Number of bytes of normalised text that the general path collects before it splits them into
+/// words.
 const NORMAL: usize = 1 << 16;
 /// Approximate bytes of text between two calls of the cancellation check `check`.
 const CHECK_BYTES: usize = 1 << 18;
@@ -40,7 +43,7 @@ pub(crate) struct WordTokenizer {
     normal: String,
     /// Buffer of the fast path for text that behaves like ASCII.
     simple: SimpleText,
-    /// Number of bytes of `normal` after which it is split into words.
+    /// Number of bytes at which `normal` is split into words: [`NORMAL`], or fewer in tests.
     split_bytes: usize,
 }
 
@@ -99,8 +102,8 @@ impl WordTokenizer {
         self.normal.shrink_to(4 * NORMAL);
     }
 
-    /// Adds the words of the leading part of `text` that is ASCII or behaves like ASCII. Returns
-    /// the length of this part in bytes, which may be 0.
+    /// Adds the words at the start of `text`, as far as the text is ASCII or behaves like ASCII, to
+    /// `shingles`. Returns the number of bytes read, which may be 0.
     fn simple_words(
         &mut self,
         text: &str,
@@ -144,17 +147,17 @@ impl WordTokenizer {
                     0 => self.add_complete(shingles, sink),
                     cut => self.add_words(cut, shingles, sink),
                 }
-                // The rest is searched again when its length has doubled, so that the time stays
-                // linear.
+                // The text that is left in `normal` is searched for a cut position again when its
+                // length has doubled, so that the time stays linear.
                 split_at = self.split_bytes.max(2 * self.normal.len());
             }
         }
         self.add_words(self.normal.len(), shingles, sink);
     }
 
-    /// Adds the words of `normal` that no further text can change. Then adds the longest part of
-    /// the next, unfinished word that no further text can change, as an open token that the next
-    /// added word completes.
+    /// Adds the words of `normal` that no further text can change. Then adds the beginning of the
+    /// next, unfinished word, as far as no further text can change it. The next added word
+    /// completes this word.
     ///
     /// Segments are found from left to right, independently of each other. The end of a segment
     /// depends on the next character that is not a mark (WB4). If that character is punctuation
@@ -186,9 +189,10 @@ impl WordTokenizer {
     }
 }
 
-/// Returns the number of leading ASCII bytes of `text` that can be tokenized in place, up to the
-/// last cut position. Returns 0 if there are too few. `len` is the number of all leading ASCII
-/// bytes.
+/// Returns how many bytes at the start of `text` the ASCII tokenizer can read directly, without a
+/// copy in [`SimpleText`]. `len` is the number of all ASCII bytes at the start. If the text can be
+/// cut after these, returns `len`. Otherwise returns the last offset within these bytes where the
+/// text can be cut. Returns 0 if there is none, or if `len` is less than [`MIN_ASCII`].
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
@@ -204,7 +208,8 @@ fn ascii_len(text: &str, len: usize) -> usize {
     last_break(&bytes[..len - 1])
 }
 
-/// Returns the length in bytes of the leading part of `text` that must take the general path.
+/// Returns the length in bytes of the part of `text`, from its start, that must take the general
+/// path. A fast path can continue after this part.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, first)) = chars.next() else {
@@ -232,8 +237,8 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the last offset in `segment`, in bytes, at which it can be divided so that the second
-/// part is segmented as in the whole text. Returns 0 if there is none.
+/// Returns the last offset in `segment`, in bytes, at which a long word can be divided: the text
+/// from this offset on is segmented as it is within the whole text. Returns 0 if there is none.
 ///
 /// At this offset is a letter or digit that the word-break rules treat as such. After this
 /// character the rules are in the same state, whether the text begins with it or not. The first
@@ -247,8 +252,8 @@ fn last_join(segment: &str) -> usize {
     join.map_or(0, |(at, _)| at)
 }
 
-/// Maximum number of characters at the end of a segment among which a position to divide it is
-/// searched.
+/// Maximum number of characters, counted from the end of a segment, that [`last_join`] searches for
+/// a position to divide the segment. It finds no position before them.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
 /// Returns true if the word-break rules join `c` with a `_` after it (WB13a): if they treat `c` as

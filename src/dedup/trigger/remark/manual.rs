@@ -13,8 +13,8 @@ use neardup_pg::value::{OwnedValue, Value};
 
 /// SQL for the rows that keep the marks that a user has set.
 pub struct Manual {
-    /// SQL for two boolean columns in a query on the table: whether the row keeps its mark, and
-    /// whether a kept mark names the row.
+    /// SQL for two boolean columns in a query on the table. The first is true if the row keeps its
+    /// mark. The second is true if a kept mark names the row.
     pub columns: Vec<u8>,
     /// Statement that reads the kept mark of the row with a key. Returns NULL if the row keeps no
     /// mark.
@@ -99,8 +99,9 @@ impl Manual {
         }
     }
 
-    /// Returns the key of the original that the kept mark of a row leads to. Returns `None` if
-    /// there is no such row, or if the mark leads to the row itself. `own` is the row's key.
+    /// Returns the key of the original that the kept mark `mark` of a row leads to. `own` is the
+    /// key of the row itself. Returns `None` if no row has the key `mark`, or if the marks lead
+    /// back to the row or form a circle.
     fn resolve(&self, marks: &Marks, own: Value, mark: Value) -> Option<OwnedValue> {
         let mut found = None;
         let mut key = marks.keyed(mark).to_owned();
@@ -109,8 +110,8 @@ impl Manual {
                 return None;
             }
             match spi::first(&self.next, &[key.get()], Sees::Latest) {
-                // No row has this key. The row whose mark names it, if there is one in the chain,
-                // is the original.
+                // No row has this key, so the previous row in the chain is the original. If this
+                // key is the first in the chain, there is no original.
                 None => return found,
                 Some(None) => return Some(key),
                 Some(Some(next)) => {

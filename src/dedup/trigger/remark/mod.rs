@@ -2,9 +2,9 @@
 //! been inserted in the order of their keys, or in the caller's order of preference.
 //!
 //! Reads the rows in that order. All originals before a row are then known, and the index contains
-//! them without a mark, so one search finds the nearest. A row without a near original becomes an
-//! original. Only rows with a new mark are written. The table is locked against writers, and the
-//! triggers `neardup_dedup` ignore the rows that this function writes ([`writes`]).
+//! them without a mark, so one search finds the nearest original. A row without a near original
+//! becomes an original. Only rows with a new mark are written. The table is locked against writers,
+//! and the triggers `neardup_dedup` ignore the rows that this function writes ([`writes`]).
 mod manual;
 mod recent;
 mod rule;
@@ -140,8 +140,8 @@ fn remark(table: Rel, types: ExtensionTypes, options: RemarkOptions) -> u64 {
         changed += pass.written;
         match pass {
             Pass { missed: 0, .. } => return changed,
-            // A user's trigger has written rows that the pass had already read, so another pass
-            // follows.
+            // Some rows could not be written, because a user's trigger had changed them after the
+            // pass read them. Another pass follows.
             Pass { written: 1.., .. } => {
                 pgrx::check_for_interrupts!();
             }
@@ -265,7 +265,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Reads all rows in order, and writes the marks that change.
+    /// Reads all rows in the order, and writes the marks that change. Returns the numbers of rows
+    /// written and missed.
     fn pass(&self) -> Pass {
         let mut pass = Pass {
             written: 0,
@@ -317,9 +318,10 @@ impl<'a> Job<'a> {
         pass
     }
 
-    /// Returns the mark that a row should have, or `None` for an original. `mark` is the row's
-    /// present mark, and `flags` are the values of [`Manual::columns`]. `subject` returns the
-    /// values by which the row is compared, or `None` for a row that cannot be near any row.
+    /// Returns the mark that a row should have, or `None` for an original. `own` has the key and
+    /// the address of the row, `mark` is the row's present mark, and `flags` are the values of
+    /// [`Manual::columns`]. `subject` returns the values by which the row is compared, or `None`
+    /// for a row that cannot be near any row.
     fn wanted(
         &self,
         recent: &mut Recent,
@@ -352,7 +354,8 @@ impl<'a> Job<'a> {
         Some(original.key)
     }
 
-    /// Finds the nearest original of a row in the index, among those before it in the order.
+    /// Finds the nearest original of a row in the index, among the originals before the row in the
+    /// order.
     fn look_up(&self, own: KeyedRow, subject: &Subject) -> Option<Original> {
         let columns = self.rule.columns;
         let metric = &columns.metric;
@@ -374,8 +377,8 @@ impl<'a> Job<'a> {
                 distance < best.distance
                     || distance == best.distance && self.is_before(row.slot, key, best_row)
             });
-            // Rows after this row have no decision yet. Texts are compared last, because that
-            // takes the most time.
+            // Skips rows after this row in the order, because their marks are not decided yet.
+            // Texts are compared last, because that takes the most time.
             if is_better
                 && self.is_before(row.slot, key, own)
                 && self.rule.confirms(subject, row.slot)
@@ -391,7 +394,8 @@ impl<'a> Job<'a> {
         best.map(|(original, _)| original)
     }
 
-    /// Returns whether an existing row with this key precedes a row in the order.
+    /// Returns whether the existing row `row`, whose key is `key`, precedes the row `other` in the
+    /// order.
     fn is_before(&self, row: &Slot, key: Value, other: KeyedRow) -> bool {
         let Some(statement) = &self.first_of_two else {
             return self.order.is_before(key, other.key);
@@ -430,9 +434,9 @@ thread_local! {
     static WRITTEN: Cell<Option<(pg_sys::Oid, i16, Tid)>> = const { Cell::new(None) };
 }
 
-/// Announces to the triggers that `neardup_remark` is writing a row, until dropped, also if an
-/// error unwinds. Drop restores the previous announcement, because a trigger may call
-/// `neardup_remark` for another table.
+/// Announcement to the triggers that `neardup_remark` is writing a row. It ends when this value is
+/// dropped, also if an error unwinds. Drop restores the previous announcement, which is in the
+/// field, because a trigger may call `neardup_remark` for another table.
 struct Announced(Option<(pg_sys::Oid, i16, Tid)>);
 
 impl Announced {

@@ -7,10 +7,12 @@ use neardup_sketch::candidates::similarity_at_least;
 use super::subject::{Rule, Subject};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Maximum number of values in the cache.
+/// Maximum number of values in the cache. A new value replaces the value that was used least
+/// recently.
 const LONGEST: usize = 64;
 
-/// Maximum number of features of a text in the cache, which limits the memory to 8 MB.
+/// Maximum number of features of a text in the cache. A text with more features is not stored. This
+/// limits the memory of the cache to 8 MB.
 const MAX_FEATURES: usize = 1 << 14;
 
 /// Nearest original that was found for a row.
@@ -49,9 +51,9 @@ impl Recent {
         self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original. A stored row gets this original instead of its
-    /// present one if it is a near-duplicate of this original and nearer to it. Originals must be
-    /// added in the order in which `neardup_remark` reads the rows.
+    /// Stores a row that becomes an original. A stored row gets the new original instead of its
+    /// present original if it is a near-duplicate of the new original, and nearer to it. Originals
+    /// must be added in the order in which `neardup_remark` reads the rows.
     pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
             let distance = known.value.distance(&subject.value, rule.columns);

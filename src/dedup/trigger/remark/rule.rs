@@ -9,9 +9,9 @@ use neardup_pg::catalog::{self, Named};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::{Rel, Trigger};
 
-/// Finds the BEFORE trigger that marks rows of a table, even if it is disabled. With a `name`,
-/// finds only the trigger of that name. Raises an error if there is none, if there are several, or
-/// if it has a WHEN condition.
+/// Finds the BEFORE trigger that marks rows of a table, even if the trigger is disabled. If `name`
+/// is set, finds only the trigger with that name. Raises an error if there is no such trigger, if
+/// there are several, or if the trigger has a WHEN condition.
 pub fn find(table: Rel, types: ExtensionTypes, name: Option<&CStr>) -> Trigger {
     let function = catalog::find(types.schema(), c"neardup_dedup", Named::Function(&[]));
     let mut found: Vec<Trigger> = (table.triggers().into_iter())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Recall and precision over pairs of documents in the same cluster.
+/// Recall and precision of found clusters. A pair is two documents in the same cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     /// Share of the true pairs that were found. 1 if there is no true pair.
@@ -33,7 +33,7 @@ pub fn agreement(truth: &[u64], found: &[(u64, u64)]) -> Agreement {
     }
 }
 
-/// Returns the number of pairs of equal items in `all`.
+/// Returns the number of pairs of two items of `all` that are equal.
 fn pairs<T: Eq + Hash>(all: impl Iterator<Item = T>) -> u64 {
     let mut sizes: HashMap<T, u64> = HashMap::new();
     for one in all {

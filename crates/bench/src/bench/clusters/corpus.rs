@@ -1,5 +1,5 @@
-//! Documents of `cargo xtask bench --clusters`: generated texts, of which three in ten are
-//! near-duplicates of a known earlier document.
+//! Documents of `cargo xtask bench --clusters`: generated texts. Three in ten are near-duplicates
+//! of an earlier document, which is known.
 use super::super::generated_rows::random;
 use super::super::text::texts;
 
@@ -19,13 +19,13 @@ const RELATIVES: u64 = 20;
 /// the new words.
 const CHANGES: u64 = 21;
 
-/// Bytes of the generated text that supplies the words of the documents.
+/// Bytes of a generated text. The words of the documents are drawn from this text.
 const BYTES: usize = 3_000_000;
 /// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// Minimum number of words of an original for each word that a near-duplicate replaces. So a
-/// near-duplicate keeps nine in ten three-word shingles of its original, and shares eight in ten
-/// with another near-duplicate of the same original.
+/// A near-duplicate replaces at most one word for each so many words of its original. So it keeps
+/// nine in ten of the three-word shingles of its original. Two near-duplicates of one original
+/// share eight in ten of their shingles.
 const REPLACED: u64 = 60;
 
 /// Generator of the documents of this benchmark. A document depends only on its number, so every

@@ -23,7 +23,7 @@ use xtask::{extension, ui};
 /// Default number of documents that the Python libraries cluster. neardup is also measured on these
 /// documents.
 pub const SHARED: u64 = 50_000;
-/// Maximum total seconds of a Python library's runs. Later rounds skip a library that took longer.
+/// Total seconds of a Python library's runs after which later rounds skip this library.
 const PATIENCE: f64 = 30.0;
 
 /// Work of neardup that is measured: building an index on an expression, and clustering the
@@ -139,8 +139,8 @@ struct Bench<'a> {
     truth: Vec<u64>,
     /// Total bytes of the documents.
     bytes: usize,
-    /// Measurements of each of [`JOBS`], then of each of [`PEERS`] if they are measured on these
-    /// documents.
+    /// A table line for each of [`JOBS`]. If the Python libraries are measured on these documents,
+    /// a table line for each of [`PEERS`] follows.
     sides: Vec<TableLine>,
 }
 
@@ -312,8 +312,8 @@ fn load(
     Ok(bytes)
 }
 
-/// Returns the measurements as a Markdown table. A ratio compares processor times with those of the
-/// first line with the same number of documents.
+/// Returns the measurements as a Markdown table. The ratio of a line is its processor time divided
+/// by that of the first line with the same number of documents.
 fn table(sides: &[TableLine]) -> String {
     let header = [
         "documents",

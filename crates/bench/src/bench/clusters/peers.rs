@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// Python library that clusters documents.
 pub struct Peer {
-    /// Name of the library and the parameters that it is called with, for the table.
+    /// Name of the library in the table, with the parameters of the measured call.
     pub what: &'static str,
     /// Arguments of `pip install` that install the library.
     pub packages: &'static str,
@@ -49,7 +49,7 @@ pub const PEERS: [Peer; 3] = [
 const ONE_THREAD: [&str; 3] = ["OMP_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"];
 
 impl Peer {
-    /// Returns whether the interpreter `python` has this library.
+    /// Returns true if the Python interpreter at the path `python` can import this library.
     pub fn is_installed(&self, python: &Path) -> Result<bool> {
         let status = Command::new(python)
             .args(["-c", self.import])
@@ -60,7 +60,8 @@ impl Peer {
         Ok(status.success())
     }
 
-    /// Clusters the documents of a JSON lines file by this library. Returns its times and clusters.
+    /// Clusters the documents of the JSON lines file `documents` by this library, in a process of
+    /// the interpreter `python`. Returns the library's times and clusters.
     pub fn run(&self, python: &Path, documents: &Path) -> Result<Measured> {
         let folder = tempfile::tempdir()?;
         let output = Command::new(python)

@@ -88,8 +88,8 @@ pub fn measure(session: &mut Session, rows: u64) -> Result<Point> {
     })
 }
 
-/// Returns two averages for a search within `radius`: the seconds, and the number of rows found.
-/// The seconds are those of the fastest repetition, divided by the number of probes.
+/// Measures searches within `radius` for all probes. Returns two averages for one search: the
+/// seconds, from the fastest repetition, and the number of rows found.
 fn search(session: &mut Session, radius: u32) -> Result<(f64, f64)> {
     let query = Query::neardup(Probes::planted(PROBE_COUNT), radius);
     query.set(session)?;
@@ -126,8 +126,8 @@ pub fn report(points: &[Point], svg: Option<&Path>) -> Result<Value> {
     Ok(json!({ "points": json }))
 }
 
-/// Returns a Markdown table of the measurements. Each time that the model predicts is followed by
-/// the predicted time.
+/// Returns the measurements as a Markdown table. Beside each measured time is the time that `model`
+/// expects, if it expects one.
 fn table(points: &[Point], model: &Model) -> String {
     let mut cells = vec![
         [

@@ -17,7 +17,8 @@ pub struct Model {
     leaf: f64,
     /// Seconds that a search takes for each row that it finds.
     row: f64,
-    /// Measured seconds of `neardup_pairs` for each second that its plan estimates.
+    /// Factor between the time of `neardup_pairs` and the time that its query plan estimates:
+    /// measured seconds for each estimated second.
     pairs: f64,
     /// Average number of rows that a search finds, for each radius of [`RADII`].
     found: [f64; RADII.len()],
@@ -26,9 +27,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// Fits the constants to the measurements at the numbers of rows in [`FITTED`], or to all
-    /// measurements if none has such a number. Relative errors count, so that each measured time
-    /// has the same weight.
+    /// Fits the constants to the measurements in `points` whose number of rows is in [`FITTED`], or
+    /// to all of `points` if none has such a number. Minimizes relative errors, so that short and
+    /// long times have the same weight.
     ///
     /// # Panics
     ///
@@ -115,7 +116,7 @@ fn fit_two(all: impl Iterator<Item = [f64; 3]>) -> (f64, f64) {
         (x1 * yy - y1 * xy) / determinant,
         (y1 * xx - x1 * xy) / determinant,
     );
-    // If a factor is negative or undetermined, `x` alone explains `z`.
+    // If a factor would be negative or cannot be determined, `z` is estimated from `x` alone.
     match determinant > f64::EPSILON * xx * yy && a >= 0.0 && b >= 0.0 {
         true => (a, b),
         false => (x1 / xx, 0.0),

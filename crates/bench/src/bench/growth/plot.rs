@@ -10,7 +10,7 @@ use std::error::Error;
 
 /// Width and height of the plot in pixels.
 const SIZE: (u32, u32) = (900, 680);
-/// Number of sections of a model's line.
+/// Number of straight sections by which the line of the cost model is drawn.
 const STEPS: u32 = 60;
 
 /// Measured points of one colour, and the line of the times or sizes that the model expects.

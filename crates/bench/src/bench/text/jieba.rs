@@ -4,8 +4,8 @@ use anyhow::Result;
 use jieba_rs::Jieba;
 use std::hint::black_box;
 
-/// Entry of [`Case::theirs`](super::Case::theirs) that stands for jieba-rs. The other entries are
-/// SQL expressions of ClickHouse. For this entry, the benchmark measures [`Cut::times`].
+/// Entry of [`Case::theirs`](super::Case::theirs) for jieba-rs, which the benchmark measures by
+/// [`Cut::times`]. All other entries are SQL expressions that ClickHouse runs.
 pub const CUT: &str = "jieba-rs: cut(t, true)";
 
 /// Text segmenter jieba-rs, and the documents that it splits into words.

@@ -24,9 +24,9 @@ const DOCUMENT: usize = 3_900;
 /// split.
 const LINE: usize = 7_000;
 
-/// Comparison of an SQL expression of neardup over the column `body` with expressions of another
-/// program over the column `t`. The other program is ClickHouse. For the entry [`jieba::CUT`] it is
-/// jieba-rs.
+/// Comparison of neardup with another program: an SQL expression of neardup over the column `body`,
+/// and SQL expressions of ClickHouse over the column `t`. The entry [`jieba::CUT`] is not SQL and
+/// stands for jieba-rs.
 pub struct Case {
     /// Name of the comparison in the table: kind of text, and features.
     pub what: &'static str,
@@ -34,7 +34,8 @@ pub struct Case {
     pub texts: &'static str,
     /// SQL expression of neardup over `body`.
     pub ours: &'static str,
-    /// Expressions of the other program over `t`. Empty if neardup is measured alone.
+    /// SQL expressions of ClickHouse over `t`, or [`jieba::CUT`]. Empty if neardup is measured
+    /// alone.
     pub theirs: &'static [&'static str],
     /// Goal: minimum speed of neardup in megabytes of text per second.
     pub min_megabytes_per_second: Option<f64>,

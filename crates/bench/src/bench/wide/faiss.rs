@@ -27,7 +27,7 @@ pub struct Answer {
     /// Mean seconds of one query, for each repetition of the series.
     pub times: Vec<f64>,
     /// Result of each query in one number, as [`super::super::contenders::Query::sums`] defines it.
-    /// Has fewer numbers than queries if the searches were too slow for all of them.
+    /// If FAISS was too slow for all queries, only the first queries have a number.
     pub sums: Vec<i64>,
 }
 
@@ -63,8 +63,9 @@ impl Faiss {
         Ok(faiss)
     }
 
-    /// Searches for each of the first `count` values of the table `table`, or for as many as FAISS
-    /// can search for in about a second.
+    /// Runs the search `search` for each of the first `count` values of the table `table`. If this
+    /// would take more than about a second, searches only for as many values as FAISS can in this
+    /// time.
     pub fn search(
         &mut self,
         session: &mut Session,
@@ -89,7 +90,8 @@ impl Faiss {
         })
     }
 
-    /// Returns the file with the values of `table`. Writes it if it does not exist.
+    /// Returns the path of the file with the values of `table`. Writes the file if it does not
+    /// exist.
     fn queries(&self, session: &mut Session, table: &str) -> Result<PathBuf> {
         let path = self.files.path().join(table);
         if !path.exists() {

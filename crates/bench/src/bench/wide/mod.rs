@@ -33,7 +33,8 @@ impl Search {
 
 /// Number of rows that a search for the nearest rows returns.
 const NEAREST: u32 = 10;
-/// Maximum total seconds of all probes of a sequential scan. It limits the number of probes.
+/// Maximum seconds of a sequential scan for all its probes (values to search for). The query gets
+/// as many probes as it can search for in this time.
 const SLOW_LIMIT: f64 = 2.0;
 
 /// Search that is one line of the table, and its goals.
@@ -212,8 +213,8 @@ impl Measurement {
         Ok(sums)
     }
 
-    /// Measures a sequential scan with as many probes as [`SLOW_LIMIT`] allows. Fails if it finds
-    /// other rows than the index, whose [`Query::sums`] are `sums`.
+    /// Measures a sequential scan with as many probes as [`SLOW_LIMIT`] allows. Fails if the scan
+    /// finds other rows than the index. `sums` are the [`Query::sums`] of the search by the index.
     fn search_sequentially(&mut self, session: &mut Session, sums: &[(i64, i64)]) -> Result<()> {
         let one = self.case.search.query(self.probes(1)).sequentially();
         one.set(session)?;
@@ -234,8 +235,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// Returns the line of this case as JSON. `limits` is the number of rows, by which the goal is
-    /// chosen, or `None` if no goals apply.
+    /// Returns the table line of this case as JSON. `limits` is the number of rows, which decides
+    /// the goal of the line. If it is `None`, the line has no goal.
     fn finish(self, limits: Option<u64>) -> Value {
         let Samples {
             neardup,
@@ -258,8 +259,8 @@ impl Measurement {
     }
 }
 
-/// Sets the maximum time of the nearest-neighbour case (`CASES[4]`), the field `most` of its line.
-/// It is [`NEAR_TIMES`] times the measured time of the radius case (`CASES[3]`).
+/// Sets the goal of the nearest-neighbour case (`CASES[4]`): the maximum time, in the field `most`
+/// of its line. This is [`NEAR_TIMES`] times the measured time of the radius case (`CASES[3]`).
 fn limit_nearest(lines: &mut [Value]) {
     let position = |what: &str| lines.iter().position(|line| line["what"] == what);
     if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {

@@ -8,8 +8,8 @@ use super::user_words::UserWords;
 use crate::memory::ensure_available;
 use crate::normalize::is_common_han;
 
-/// Maximum bytes of memory that loading the dictionary takes, without user words: measured, and
-/// rounded up.
+/// Maximum bytes of memory that loading the dictionary takes, without user words. The number is a
+/// measurement, rounded up.
 pub const LOAD_BYTES: usize = 48 << 20;
 
 /// Words of jieba's dictionary that contain capital letters. A text in its normal form has no
@@ -92,10 +92,11 @@ impl Dictionary {
         loaded
     }
 
-    /// Checks that the memory for splitting `run` can be allocated, and unwinds otherwise.
+    /// Checks that the memory for splitting `run` by jieba can be allocated, and unwinds otherwise.
+    /// A failed allocation inside jieba would abort the process.
     fn ensure_room(run: &str) {
-        /// Maximum length in bytes of a run that is not checked, because splitting it takes no more
-        /// memory than the allocator's reserve.
+        /// Maximum length in bytes of a run for which no memory is checked: splitting such a run
+        /// takes no more memory than the allocator's reserve.
         const SHORT: usize = 1 << 12;
         /// Maximum bytes of memory that jieba takes for each byte of a run: measured, and rounded
         /// up.
@@ -105,8 +106,8 @@ impl Dictionary {
         }
     }
 
-    /// Splits `run` by jieba and calls `each` for its words. `run` consists of characters accepted
-    /// by [`super::is_jieba`] and punctuation between them.
+    /// Splits `run` by jieba in the mode `mode`, and calls `each` with each word. `run` consists of
+    /// characters accepted by [`super::is_jieba`] and of punctuation between them.
     pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
         Self::ensure_room(run);
         for token in self.jieba.tokenize(run, mode, true) {

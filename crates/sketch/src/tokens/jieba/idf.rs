@@ -7,8 +7,9 @@
 /// Number of fraction bits of an inverse document frequency, which is a fixed-point number.
 pub const IDF_BITS: u32 = 20;
 
-/// Number of the low bits of a word's entry in [`TABLE`] that hold the index of its value among the
-/// distinct values. The other bits are the highest bits of the word's hash.
+/// Number of low bits of a word's entry in [`TABLE`]. These bits hold the index of the word's value
+/// in the list of distinct values. The other bits of the entry are the highest bits of the word's
+/// hash.
 const VALUE_BITS: u32 = 12;
 
 /// Contents of `data/jieba_idf.bin`. The file starts with the number of distinct values and the

@@ -34,11 +34,11 @@ pub(crate) fn default_number(bytes: usize) -> usize {
 /// Keyword of a text, which is identified by the hash of the word. Keywords are ordered by weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Keyword {
-    /// TF-IDF of the word. It is the weight that belongs to the number of occurrences of the word,
-    /// times the inverse document frequency.
+    /// TF-IDF of the word: the weight for the word's number of occurrences, multiplied by the
+    /// word's inverse document frequency.
     pub weight: u64,
-    /// [`feature_hash`] of the word. It is reversed, so that the keyword with the smaller hash is
-    /// the greater of two keywords of equal weight.
+    /// [`feature_hash`] of the word, in reversed order: of two keywords of equal weight, the
+    /// keyword with the smaller hash is the greater one.
     hash: Reverse<u64>,
     /// Number of occurrences of the word in the text.
     pub count: u64,
@@ -72,16 +72,15 @@ fn is_keyword(word: &str) -> bool {
     word.chars().nth(MIN_CHARS - 1).is_some() && STOP_WORDS.binary_search(&word).is_err()
 }
 
-/// Returns the TF-IDF of the word whose [`feature_hash`] is `hash`: `weight` times the inverse
-/// document frequency. `weight` is the weight that belongs to the number of occurrences of the
-/// word.
+/// Returns the TF-IDF of the word whose [`feature_hash`] is `hash`: `weight` multiplied by the
+/// word's inverse document frequency. `weight` is the weight for the word's number of occurrences.
 pub(crate) fn keyword_weight(hash: u64, weight: u64) -> u64 {
     ((u128::from(weight) * u128::from(idf(hash))) >> IDF_BITS) as u64
 }
 
-/// Returns the `number` heaviest keywords of `text`, the heaviest first. `weigh` maps a number of
-/// occurrences to a weight. Memory is that of [`FeatureCounter`]. Calls the cancellation check
-/// `check` every few 10 kB.
+/// Returns the `number` heaviest keywords of `text`, the heaviest first. `weigh` maps a word's
+/// number of occurrences to a weight. Takes as much memory as a [`FeatureCounter`] of all words.
+/// Calls the cancellation check `check` every few 10 kB.
 pub(crate) fn keywords(
     dictionary: &Dictionary,
     text: &str,

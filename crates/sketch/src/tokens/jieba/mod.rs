@@ -42,8 +42,9 @@ pub fn inverse_document_frequency(word: &str) -> f64 {
     f64::from(idf) / f64::from(1 << idf::IDF_BITS)
 }
 
-/// Maximum number of bytes of a part of the text ([`PartSplitter`]) without a cut position. A
-/// longer part is cut anyway.
+/// Maximum number of bytes of a part of the text ([`PartSplitter`]). A part ends at the first
+/// position where the text can be cut without changing a word. If there is none in this many bytes,
+/// the text is cut anyway.
 const MAX_PART: usize = 1 << 16;
 
 /// Returns true for the characters that jieba-rs treats as Chinese: CJK Unified Ideographs of some
@@ -110,7 +111,8 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Kinds of characters that a part of a text contains. They decide how the part is split.
+/// Kinds of characters in a part of a text. They decide whether jieba, UAX 29 or both split the
+/// part into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scripts {
     /// True if jieba can join all characters of the part into words ([`is_jieba`]).
@@ -137,19 +139,21 @@ impl Scripts {
 /// Cuts a text into parts that can be split into words one by one. Never cuts within a run of
 /// characters that jieba can join into words, except after [`MAX_PART`] bytes.
 ///
-/// Complete Chinese parts are passed on together, with the punctuation between them, because one
-/// call of jieba takes longer than splitting a few words. jieba itself cuts at the punctuation.
+/// Complete parts in Chinese are collected, with the punctuation between them, and passed to jieba
+/// together. One call of jieba takes longer than splitting a few words, and jieba itself cuts at
+/// the punctuation.
 struct PartSplitter {
-    /// Complete parts that wait to be passed on, up to byte `joined`, followed by the current part.
+    /// Text of the collected parts, followed by the text of the current part. The collected parts
+    /// are complete and end at byte `joined`.
     open: String,
-    /// Number of bytes of the complete parts in `open`.
+    /// Number of bytes of the collected parts in `open`.
     joined: usize,
-    /// True if the complete parts in `open` include a Chinese part.
+    /// True if a collected part in `open` is Chinese. False if all of them are punctuation.
     chinese: bool,
     /// Kinds of characters in the current part.
     scripts: Scripts,
-    /// Last character of the text so far: true if jieba can join it into words, and its class.
-    /// `None` at the start of a text.
+    /// Facts about the last character of the text so far: whether jieba can join it into words, and
+    /// its class. `None` at the start of a text.
     last: Option<(bool, Class)>,
 }
 
@@ -165,11 +169,13 @@ impl Default for PartSplitter {
     }
 }
 
-/// Number of bytes of complete Chinese parts after which they are passed on.
+/// Number of bytes of collected Chinese parts, with their punctuation, at which [`PartSplitter`]
+/// passes the parts on to be split.
 const JOINED: usize = 1 << 11;
 
 impl PartSplitter {
-    /// Adds a piece of the text. Calls `each` for complete parts, with their kinds of characters.
+    /// Adds `piece`, the next piece of the text. Calls `each` with each complete part and its kinds
+    /// of characters. Parts in Chinese may be passed on later, several in one call.
     fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Scripts)) {
         let (mut from, mut at) = (0, 0);
         while let Some(c) = piece[at..].chars().next() {
@@ -200,14 +206,15 @@ impl PartSplitter {
         self.open.grow_str(&piece[from..]);
     }
 
-    /// Ends the current part. Passes it on, or keeps it to be passed on with the next parts.
+    /// Ends the current part. If the part is Chinese or punctuation, adds it to the collected
+    /// parts. Otherwise calls `each` with the collected parts, and then with this part.
     fn end_part(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         let scripts = std::mem::replace(&mut self.scripts, Scripts::EMPTY);
         let chinese = scripts.pure && scripts.han;
         if chinese || scripts.wordless {
             self.chinese |= chinese;
             self.joined = self.open.len();
-            // This also passes on a part that was cut because of its length.
+            // The condition is also true for a part that was cut because of its length.
             if self.joined >= JOINED {
                 self.pass_joined(each);
                 self.open.clear();
@@ -222,14 +229,16 @@ impl PartSplitter {
         self.joined = 0;
     }
 
-    /// Calls `each` for the complete parts in `open`, unless they are only punctuation.
+    /// Calls `each` with the text of the collected parts in `open`, unless all of them are
+    /// punctuation.
     fn pass_joined(&mut self, each: &mut impl FnMut(&str, Scripts)) {
         if std::mem::take(&mut self.chinese) {
             each(&self.open[..self.joined], Scripts::CHINESE);
         }
     }
 
-    /// Ends the text: calls `each` for the rest of the text, and prepares for another text.
+    /// Ends the text: calls `each` with the collected parts and the current part, and prepares for
+    /// another text.
     fn end(&mut self, mut each: impl FnMut(&str, Scripts)) {
         self.end_part(&mut each);
         self.pass_joined(&mut each);
@@ -251,8 +260,8 @@ fn is_wordless(c: char, class: Class) -> bool {
     }
 }
 
-/// Returns the number of bytes of the leading characters U+4E00 to U+9FFF of `text` that begin
-/// within the first `room` bytes.
+/// Returns the number of bytes of the common Han characters (U+4E00 to U+9FFF) at the start of
+/// `text`. Counts only characters that begin within the first `room` bytes.
 fn han_run(text: &[u8], room: usize) -> usize {
     leading_han(&text[..text.len().min(room.next_multiple_of(3))])
 }
@@ -279,7 +288,8 @@ fn split_part(
     } else if scripts.pure {
         dictionary.cut(part, mode, each);
     } else {
-        // Finds the runs of segments that jieba can join, and the text between these runs.
+        // Finds the runs of UAX 29 segments that jieba can join into words, and the text between
+        // these runs.
         let mut from = 0;
         let mut known = Scripts::EMPTY;
         for (at, segment) in part.split_word_bound_indices() {

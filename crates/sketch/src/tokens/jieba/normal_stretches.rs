@@ -6,12 +6,13 @@
 
 use crate::normalize::leading_han;
 
-/// Number of bytes after which a stretch ends at the next cut position.
+/// Number of bytes after which a stretch ends at the next cut position, where the text can be cut
+/// without changing a word.
 const MAX_STRETCH_BYTES: usize = 1 << 11;
 /// Minimum bytes of a stretch. A shorter stretch is normalised like other text, unless it is the
 /// whole text.
 const MIN_STRETCH: usize = 1 << 6;
-/// Maximum bytes of a run of Han in a stretch.
+/// Maximum bytes of a run of Han characters in a stretch. A stretch ends before a longer run.
 const MAX_RUN: usize = 1 << 11;
 
 /// Returns true for separators: white space, and punctuation that jieba cannot join into words,
@@ -59,9 +60,9 @@ pub(super) const fn separates(c: char) -> bool {
     )
 }
 
-/// Returns the length in bytes of the stretch of Han and separators at the start of `text`, or
-/// `None` if the stretch is too short. `text` must start at a cut position, and the stretch ends at
-/// one.
+/// Returns the length in bytes of the stretch of Han and separators at the start of `text`. Returns
+/// `None` if the stretch is shorter than [`MIN_STRETCH`] and not the whole text. `text` must start
+/// at a cut position, and the stretch ends at a cut position.
 ///
 /// A text can be cut between a separator and a Han character, and between two separators. A segment
 /// of UAX 29 that contains two separators is white space or a line end, which is not a word. Some
@@ -112,9 +113,9 @@ fn plain_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length in bytes of the text before the next stretch, and the length of that stretch.
-/// If there is no stretch in some kilobytes, returns the offset of a position where a stretch could
-/// begin, and `None`.
+/// Returns the length in bytes of the text before the next stretch, and the length of that stretch
+/// in bytes. If the first kilobytes of `text` have no stretch, returns the offset of a position
+/// where a stretch could begin, and `None`.
 pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     let mut end = 0;
     loop {

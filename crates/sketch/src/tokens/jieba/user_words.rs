@@ -8,13 +8,14 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{is_han, is_jieba};
 use crate::normalize::normalized;
 
-/// Maximum number of characters of a user word. Bounds the time for each character of a text,
-/// because jieba tries each character as the start of every word.
+/// Maximum number of characters of a user word; [`UserWords::parse`] rejects a longer one. The
+/// limit bounds the time for each character of a text, because jieba looks for all words that start
+/// at each character.
 pub const MAX_WORD_CHARS: usize = 32;
 /// Maximum frequency of a user word. The most frequent word of jieba's dictionary has about
 /// 300,000.
 pub const MAX_FREQUENCY: u32 = 100_000_000;
-/// Maximum length of a list of user words, in bytes.
+/// Maximum length of a list of user words, in bytes. [`UserWords::parse`] rejects a longer list.
 pub const MAX_LIST: usize = 4 << 20;
 
 /// Words to add to jieba's dictionary, in their normal form ([`crate::normalize`]), each with an
