@@ -1,6 +1,6 @@
 //! Report on the near-duplicates of a table, as one self-contained HTML page.
 //!
-//! [`page`] makes the page from plain [`data`]. The page has no script and no link to other
+//! [`page()`] makes the page from plain [`data`]. The page has no script and no link to other
 //! resources, and its content security policy allows none: a browser applies only the stylesheet
 //! whose digest is in the policy. Parts of the page are folded in `<details>` elements. The reader
 //! chooses a radius by radio buttons, and rules of the stylesheet show the results for the checked
