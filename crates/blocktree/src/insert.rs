@@ -324,7 +324,7 @@ struct FreePage<W> {
     page: W,
     /// Lock on the meta page.
     meta_page: W,
-    /// Free list of the level without this page.
+    /// Free list of the level after this page has been removed from it.
     rest: FreeList,
 }
 

@@ -36,9 +36,9 @@ pub trait TextSetting {
     /// Returns an error if the setting must not have this value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
-    /// Warns of the consequences of a new value. It is called when a session in a transaction
-    /// checks a value that differs from the present value, as ALTER SYSTEM does. Does nothing by
-    /// default.
+    /// Warns of the consequences of a new value. It is called if a session checks a value that
+    /// differs from the present one inside a transaction, for example in ALTER SYSTEM. Does nothing
+    /// by default.
     fn warn_of_change() {}
 
     /// Prepares for a new value. It is called immediately before the setting gets a value that

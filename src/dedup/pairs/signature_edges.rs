@@ -79,8 +79,8 @@ impl<const N: usize> SignatureEdges<N> {
         }
     }
 
-    /// Searches for a batch of candidates. Returns the candidates whose signatures are near, in the
-    /// same form as in the field `batch`.
+    /// Collects the next batch of candidate pairs, and compares their signatures. Returns the pairs
+    /// within the bound, in the form of the field `batch`.
     fn next_batch(
         &mut self,
         equal_rows: &mut EqualRows,

@@ -92,9 +92,9 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
     }
 }
 
-/// Returns the number of the only text column that the indexed values are made from, by an
-/// expression in the index or in a generated column. Returns `None` if there are no or several such
-/// columns.
+/// Returns the attribute number of the text column from which the indexed values are made. An
+/// expression of the index, or of a generated column, makes them. Returns `None` if the expression
+/// uses no text column or several.
 fn text_column(table: Rel, index: Rel) -> Option<i16> {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => index.columns_of_last_expression(),

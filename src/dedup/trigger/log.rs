@@ -27,7 +27,8 @@ pub struct LogTable {
 }
 
 impl LogTable {
-    /// Finds the log table that a trigger on `table` names, and prepares the statement.
+    /// Finds the log table that a trigger on `table` names, and prepares the INSERT into it.
+    /// `columns` are the columns of `table` that the trigger uses.
     pub fn new(log: &trigger_arguments::Log, table: Rel, columns: &Columns) -> Self {
         for name in &log.omit {
             columns::column(table, name, "The option \"omit\"");

@@ -178,8 +178,8 @@ struct Round<'a, const W: usize> {
 }
 
 impl<const W: usize> Round<'_, W> {
-    /// Writes the slot of each feature to `slots`, and the feature's position to this slot of
-    /// `last`.
+    /// Writes the slot of each feature to `slots`. Sets `last[slot]` to the position of the last
+    /// feature with this slot.
     #[inline(always)]
     fn choose_slots(&self, last: &mut [u16], slots: &mut [u16]) {
         for (slot, &hash) in slots.iter_mut().zip(self.list) {

@@ -76,10 +76,11 @@ impl TokenSequence {
         self.starts[tokens.start]..self.starts[tokens.end] - separator
     }
 
-    /// Returns the position in the text of each of `runs`. A run is a range of tokens, counted from
-    /// 0 in text order. The position is `None` if the tokens of the run were not found in the text
-    /// again, which happens after a megabyte without a word boundary. `text` and `options` are
-    /// those of [`TokenSequence::new`]. If the text is HTML, the positions are in its visible text.
+    /// Returns where each of `runs` is in the text. A run is a range of tokens, counted from 0 in
+    /// text order. The sequence does not store positions, so this function tokenizes the text
+    /// again. `text` and `options` are those of [`TokenSequence::new`]. A result is `None` if its
+    /// tokens cannot be located, which happens after a megabyte without a word boundary. If the
+    /// text is HTML, the result refers to its visible text.
     #[must_use]
     pub fn spans(
         &self,
