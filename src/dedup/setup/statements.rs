@@ -117,7 +117,7 @@ impl Values {
             let call = compute::call(subject.types, c"minhash64", parameters, &text);
             values.add(name, call);
         }
-        values.add("scope", listed(&subject.arguments.scope, b"", b", "));
+        values.add("scope", scope_columns(&subject.arguments.scope));
         values.add("update_of", update_of(subject));
         values.add("key_type", subject.key_type.clone());
         let key = subject.key_column.map(|key| table.column_name(key));
@@ -165,11 +165,11 @@ fn column_of_row(column: &CStr) -> Vec<u8> {
     [b"t.".as_slice(), &catalog::quoted(column)].concat()
 }
 
-/// Returns a list of quoted column names, each between the strings `before` and `after`.
-fn listed(columns: &[CString], before: &[u8], after: &[u8]) -> Vec<u8> {
-    let columns = columns.iter().map(|column| catalog::quoted(column));
-    columns
-        .flat_map(|column| [before, &column, after].concat())
+/// Returns the leading columns of an index: quoted names, each followed by a comma.
+fn scope_columns(scope: &[CString]) -> Vec<u8> {
+    scope
+        .iter()
+        .flat_map(|column| [catalog::quoted(column), b", ".to_vec()].concat())
         .collect()
 }
 
@@ -187,16 +187,14 @@ fn update_of(subject: &Subject) -> Vec<u8> {
     columns.extend(subject.arguments.scope.iter().cloned());
     let confirmed = subject.arguments.confirm.as_ref();
     columns.extend(confirmed.map(|confirm| confirm.column.clone()));
-    let mut known = Vec::new();
-    columns.retain(|column| {
-        let is_new = !known.contains(column);
-        known.push(column.clone());
-        is_new
-    });
-    let names: Vec<Vec<u8>> = columns
-        .iter()
-        .map(|column| catalog::quoted(column))
-        .collect();
+    // The server rejects a column that is listed twice.
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for column in &columns {
+        let name = catalog::quoted(column);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     [b" OF ".as_slice(), &names.join(b", ".as_slice())].concat()
 }
 
