@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 use xtask::ui;
 
-/// Radii of the trigger, in bits.
+/// Radii, in bits, with which the trigger is measured.
 const RADII: [u32; 4] = [3, 8, 10, 16];
 /// Number of concurrent clients.
 const CLIENTS: usize = 4;
@@ -18,12 +18,13 @@ const CLIENTS: usize = 4;
 const TRANSACTIONS: usize = 60;
 /// Number of rows that each transaction inserts.
 const ROWS: usize = 3;
-/// Number of rows that are inserted one by one while the transaction that inserted another row is
-/// held open.
+/// Number of rows that are inserted one by one while a transaction that inserted an unrelated row
+/// is still open.
 const OTHERS: usize = 200;
 
-/// Number of the stream of random values, as an argument of [`random`]. The streams of
-/// `generated_rows.rs` and `clusters/corpus.rs` have other numbers.
+/// Identifier of the random stream from which this file takes its values, for [`random`]. Streams
+/// with different identifiers have different values. `generated_rows.rs` and `clusters/corpus.rs`
+/// use other streams.
 const STREAM: u64 = 8;
 
 /// Measurements at one radius of the trigger.
@@ -85,7 +86,7 @@ fn at(session: &mut Session, conninfo: &str, radius: u32) -> Result<Measured> {
     })
 }
 
-/// Returns `count` values that differ pairwise by more than 16 bits, the largest radius.
+/// Returns `count` values. Any two of them differ in more than 16 bits, the largest of [`RADII`].
 fn far_apart(count: usize) -> Vec<u64> {
     let mut values: Vec<u64> = Vec::new();
     for value in (0..).map(|i| random(STREAM, i)) {
@@ -144,9 +145,10 @@ fn deadlocks(conninfo: &str, values: &[u64]) -> Result<usize> {
     })
 }
 
-/// Inserts `values[0]` in a transaction that stays open, and then each of the other values. Returns
-/// the number of inserts that wait for the open transaction, although no two values are near. An
-/// AFTER trigger keeps the transaction open.
+/// Inserts `values[0]` in a transaction that stays open, and then each of the other values by
+/// another connection. Returns how many of these inserts wait for the open transaction, although no
+/// two values are near each other. The first transaction stays open because its AFTER trigger waits
+/// for an advisory lock.
 fn held_up(session: &mut Session, conninfo: &str, values: &[u64]) -> Result<usize> {
     const LOCK: &str = "SELECT pg_advisory_lock(42)";
     session.run(

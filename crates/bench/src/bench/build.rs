@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use xtask::ui;
 
-/// Approximate bytes of a document, so that two rows fill a page.
+/// Approximate size of a document, in bytes. Two rows with such documents fill a page.
 const DOCUMENT: usize = 3_900;
 /// Total bytes of the distinct documents. The table repeats each document many times, with a
 /// different number in front of each repetition.

@@ -83,13 +83,14 @@ impl Probes {
     }
 }
 
-/// Query that searches for the neighbours of each of some probes. A probe is a value to search for.
+/// Query that searches for the neighbours of some probes (values to search for).
 #[derive(Clone, Debug)]
 pub struct Query {
     /// Text of the query after the keyword FROM.
     from: String,
-    /// SQL columns that identify a result: the probe, and the row or the value that was found. If
-    /// the value is permuted, the number of its first block precedes it.
+    /// SQL columns that identify a result: the `id` of the probe, and then the `id` of the row or
+    /// the value that was found. For a permuted value, the number of the block at its front stands
+    /// between them.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,
@@ -194,17 +195,18 @@ impl Query {
         }
     }
 
-    /// Returns the SQL that counts the results of the query, at the cost of the search. If the
-    /// results are rows, it counts one of their columns, so that every contender must fetch the
-    /// rows.
+    /// Returns a statement that runs the query and returns only the number of its results. If the
+    /// results are rows, the statement counts one of their columns, so that every contender must
+    /// fetch the rows from the table.
     pub fn count(&self) -> String {
         let column = self.found.rsplit(", ").next().unwrap_or("*");
         format!("SELECT count({column}) FROM {}", self.from)
     }
 
-    /// Returns pairs of a probe and a number that summarizes the probe's result: 1,000 for each row
-    /// found, plus the sum of the rows' distances. Two searches for the nearest rows may find
-    /// different rows at the same distances, and then have equal numbers.
+    /// Summarizes the result of each probe. Returns pairs of a probe and a number: 1,000 for each
+    /// row found, plus the sum of the distances of these rows. Probes that found nothing are
+    /// missing. Two searches for the nearest rows may find different rows at the same distances.
+    /// Their numbers are equal then.
     pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
@@ -268,7 +270,8 @@ impl Contender {
         }
     }
 
-    /// Returns the name of the contender within the name of a measurement, such as `build/...`.
+    /// Returns the contender's part of the names of its measurements, for example `neardup` in
+    /// `build/neardup`.
     pub fn key(self) -> &'static str {
         match self {
             Contender::Bare => "bare",

@@ -23,20 +23,22 @@ pub const INSERTS: u64 = 5;
 /// Minimum number of rows of the table, half of which may be planted neighbours.
 pub const MIN_ROWS: u64 = 2 * PROBE_COUNT * PLANTED.len() as u64;
 
-/// Number of the stream of random values ([`random`]) for rows without a probe nearby.
+/// Identifier of the random stream ([`random`]) for the rows that have no probe nearby.
 const ROWS: u64 = 1;
-/// Number of the stream of random values for the probes that have planted neighbours.
+/// Identifier of the random stream for the probes that have planted neighbours.
 const CENTRES: u64 = 2;
-/// Number of the stream of random values that chooses the bits in which a neighbour differs.
+/// Identifier of the random stream that chooses the bits in which a neighbour differs from its
+/// original.
 const FLIPS: u64 = 3;
-/// Number of the stream of random values for the probes without neighbours.
+/// Identifier of the random stream for the probes without neighbours.
 const ABSENT: u64 = 4;
-/// Number of the stream of random values by which [`load_like`] chooses values. It combines blocks
-/// of these values to new values.
+/// Identifier of the random stream by which [`load_like`] chooses the given values whose blocks it
+/// combines to new values.
 const MIXED: u64 = 5;
-/// Number of the stream of random values for the original rows of [`load_near`].
+/// Identifier of the random stream for the original rows of [`load_near`].
 const LOADED: u64 = 6;
-/// Number of the stream of random values that chooses the original of each copy in [`load_near`].
+/// Identifier of the random stream that chooses the original of each copy in [`load_near`], and the
+/// number of bits in which the copy differs.
 const COPIES: u64 = 7;
 
 /// Returns the `i`th random value of the stream `stream`, by SplitMix64 (Steele, Lea, Flood, OOPSLA
@@ -53,8 +55,8 @@ fn probe(i: u64) -> u64 {
     random(CENTRES, i)
 }
 
-/// Returns a value in which `distance` random bits are set, to be flipped in another value. `seed`
-/// determines which bits.
+/// Returns a word in which `distance` random bits are set. A caller flips these bits in a value to
+/// get a value at this distance. `seed` determines the bits.
 fn flips(seed: u64, distance: u32) -> u64 {
     let mut bits = 0u64;
     let mut draw = seed << 16;
@@ -119,8 +121,9 @@ pub fn load_probes(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Adds new rows to the table `docs`, which has `rows` rows so far: `each` rows within 3 bits of
-/// each probe of [`ABSENT_PROBES`]. Keeps a copy of the added rows in the table `crowd`.
+/// Adds a crowd to the table `docs`: for each probe of [`ABSENT_PROBES`], `each` new rows within 3
+/// bits of the probe. `rows` is the number of rows that `docs` has before. Keeps a copy of the
+/// added rows in the table `crowd`.
 pub fn add_crowd(session: &mut Session, rows: u64, each: u64) -> Result<()> {
     let values = (0..each * PROBE_COUNT).map(|i| {
         let seed = (PLANTED.len() as u64 * PROBE_COUNT) + i;
@@ -157,10 +160,10 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     Ok(columns)
 }
 
-/// Loads the table `docs (id, fp)` with `values`, and with made values up to `rows` rows. Loads the
-/// table of probes with 1,000 of `values`. A made value takes each of its four blocks from a random
-/// element of `values`. Indexes search by blocks, so at any number of rows each block is as skewed
-/// as in `values`.
+/// Loads the table `docs (id, fp)` with `values`, and fills it with generated values until it has
+/// `rows` rows. A generated value takes each of its four 16-bit blocks from a random element of
+/// `values`. Indexes search by blocks, so each block must be as skewed as in `values` at any number
+/// of rows. Also loads the table [`PLANTED_PROBES`] with 1,000 of `values`.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
     let count = values.len() as u64;
     let mixed = |row: u64| {

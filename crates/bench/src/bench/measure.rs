@@ -12,8 +12,8 @@ use xtask::ui;
 pub const BUILD_MEMORY: &str = "1GB";
 /// PostgreSQL's default `maintenance_work_mem`, with which further index builds are measured.
 pub const DEFAULT_MEMORY: &str = "64MB";
-/// Radii, in bits, of the measured searches beyond radius 3, which is the radius of the measured
-/// index. 6 bits is the recommended radius of `minhash64`.
+/// Radii, in bits, of further searches. The measured index is built for radius 3, and these radii
+/// are larger. 6 bits is the recommended radius of `minhash64`.
 pub const WIDER: [u32; 3] = [6, 8, 12];
 /// Radii, in bits, at which `neardup_pairs` is measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];
@@ -26,15 +26,16 @@ const SLOW_LIMIT: f64 = 1.0;
 pub struct Measured {
     /// Number of rows of the table.
     pub rows: u64,
-    /// All repetitions of each measurement, by its name: `probe/...` in seconds a probe,
-    /// `build/...` in seconds, `size/...` in bytes, `pairs/...` in seconds, `insert/...` in seconds
-    /// and `wal/...` in bytes a statement. With `cpu/` in front of such a name: the processor time
-    /// in seconds.
+    /// All repetitions of each measurement, by the measurement's name. Names of times, in seconds,
+    /// begin with `probe/` (one search), `build/`, `pairs/` or `insert/` (one statement). Names of
+    /// sizes, in bytes, begin with `size/` or `wal/` (one statement). With `cpu/` in front of the
+    /// name of a time, the value is the processor time instead of the elapsed time.
     pub samples: BTreeMap<String, Vec<f64>>,
+    /// Lower bounds of times in seconds, by name of the measurement.
+    pub limits: BTreeMap<String, f64>,
     /// Query plans of the measured queries, by name of the measurement.
     pub plans: BTreeMap<String, String>,
-    /// Number of results of each comparison in which two contenders found the same results, by name
-    /// of the comparison.
+    /// Number of results that two contenders both found, by the name of the comparison.
     pub agreed: BTreeMap<String, usize>,
 }
 
@@ -202,8 +203,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Measures sequential scans, and searches of neardup's index at wider radii. Both use as many
-    /// probes as [`SLOW_LIMIT`] allows, and must find the same rows.
+    /// Measures sequential scans at radius 3 and at each radius of [`WIDER`], and searches by
+    /// neardup's index at each radius of [`WIDER`]. Each query has as many probes as it can search
+    /// for within [`SLOW_LIMIT`]. Fails if a sequential scan and the index find different rows.
     fn slow(&mut self) -> Result<()> {
         self.sequential("sequential", 3, |probes| Query::sequential(probes, 3))?;
         self.sequential("bit_count", 3, |probes| Query::bit_count(probes, 3))?;
@@ -261,8 +263,8 @@ impl Run<'_> {
         self.measured.agree("all pairs within 3", &ours, &theirs)
     }
 
-    /// Returns the number of probes that a query can search for within [`SLOW_LIMIT`], as probes
-    /// with planted neighbours. Estimates the number from the time of one probe.
+    /// Estimates how many probes a query can search for within [`SLOW_LIMIT`], from the time of one
+    /// probe. Returns this number of probes with planted neighbours, at least one.
     fn affordable(&mut self, query: impl Fn(Probes) -> Query) -> Result<Probes> {
         query(Probes::planted(1)).set(self.session)?;
         let one = query(Probes::planted(1)).count();

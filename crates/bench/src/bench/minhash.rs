@@ -10,7 +10,8 @@ use std::io::Write as _;
 use std::process::Command;
 use xtask::{cargo, ui};
 
-/// Expressions that make signatures of texts, with ClickHouse's counterparts and goals.
+/// Comparisons of neardup's expressions that make signatures with ClickHouse's expressions, and the
+/// goals for neardup.
 const CASES: &[Case] = &[
     Case {
         what: "English, 3 words, 128 hashes",

@@ -8,6 +8,7 @@ mod contenders;
 mod generated_rows;
 mod growth;
 mod jobs;
+mod limits;
 mod load;
 mod machine;
 mod measure;
@@ -341,8 +342,8 @@ fn bench_texts(
     Ok(result)
 }
 
-/// Runs `--wide` on a started server: searches beyond the radius that an index guarantees. Returns
-/// the results as JSON.
+/// Runs `--wide` on a started server: searches with larger radii than the index is built for, and
+/// searches for the nearest rows. Returns the results as JSON.
 fn bench_wide(server: &Server, options: &Options, settings: &[(&str, String)]) -> Result<Value> {
     let mut session = Session::open(&server.conninfo("postgres"))?;
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
@@ -371,7 +372,8 @@ fn bench(server: &Server, rows: u64, rounds: u32, settings: &[(&str, String)]) -
     session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
     let machine = Machine::ask(&mut session)?;
     let load = [machine::load()];
-    let measured = measure::run(&mut session, rows, rounds)?;
+    let mut measured = measure::run(&mut session, rows, rounds)?;
+    limits::add(&mut measured);
     let load = [load[0], machine::load()];
     println!("\n{rows} rows");
     print_conditions(&machine, settings, rounds, load);
@@ -410,9 +412,10 @@ fn print_conditions(
     machine::print_load(load);
 }
 
-/// Returns the settings of the benchmark's server. By default all measured data fits into its
-/// cache, which `buffers` overrides. No checkpoint or background work interferes, and a query uses
-/// one process and no compiled expressions.
+/// Returns the settings of the benchmark's server. `buffers` is the size of the server's cache. If
+/// it is `None`, the cache has room for all measured data of `rows` rows. The other settings
+/// prevent checkpoints and background work. They make a query use one process and no compiled
+/// expressions.
 fn settings(rows: u64, buffers: Option<&str>) -> Vec<(&'static str, String)> {
     // 256 bytes a row hold the table and the indexes of one contender, and keep the table below a
     // quarter of the cache. PostgreSQL reads a larger table through a small ring of buffers, so

@@ -1,5 +1,5 @@
-//! Report of the benchmark's searches, builds, sizes and inserts: a Markdown table with goals for
-//! people, and JSON for programs.
+//! Report of the benchmark's searches, builds, sizes and inserts: a Markdown table for people, and
+//! JSON for programs. A limit is a lower bound of a time ([`super::limits`]).
 use super::generated_rows::ROWS_PER_INSERT;
 use super::measure::{BUILD_MEMORY, DEFAULT_MEMORY, Measured, OF_PAIRS, WIDER};
 use serde_json::{Value, json};
@@ -38,37 +38,6 @@ impl Unit {
     }
 }
 
-/// Goal of a line of the table: a condition on neardup's figure.
-#[derive(Clone, Copy)]
-enum Goal {
-    /// neardup's figure is at most this number, in the unit of the table.
-    Most(f64),
-    /// The other contender's figure is at least this multiple of neardup's figure.
-    Better(f64),
-    /// neardup's figure is at most this multiple of the other contender's figure.
-    Times(f64),
-}
-
-impl Goal {
-    fn text(self, unit: Unit) -> String {
-        match self {
-            Goal::Most(most) => format!("<= {most} {}", unit.name()),
-            Goal::Better(ratio) => format!("ratio >= {ratio}"),
-            Goal::Times(times) => format!("<= {times} times"),
-        }
-    }
-
-    /// Returns true if `ours`, neardup's figure, meets the goal. `theirs` is the figure of the
-    /// other contender. Returns `None` if the goal needs `theirs` and it is missing.
-    fn met(self, ours: f64, theirs: Option<f64>) -> Option<bool> {
-        match self {
-            Goal::Most(most) => Some(ours <= most),
-            Goal::Better(ratio) => theirs.map(|theirs| theirs >= ratio * ours),
-            Goal::Times(times) => theirs.map(|theirs| ours <= times * theirs),
-        }
-    }
-}
-
 /// Line of the table: a figure of neardup beside the figure of another contender.
 struct Line {
     what: String,
@@ -79,7 +48,6 @@ struct Line {
     ours: String,
     /// Name of the other contender's measurement in [`Measured::samples`].
     theirs: String,
-    goals: Vec<Goal>,
 }
 
 impl Line {
@@ -90,13 +58,7 @@ impl Line {
             against,
             ours: ours.to_owned(),
             theirs: theirs.to_owned(),
-            goals: Vec::new(),
         }
-    }
-
-    fn goals(mut self, goals: &[Goal]) -> Self {
-        self.goals = goals.to_vec();
-        self
     }
 }
 
@@ -105,25 +67,18 @@ const PERMUTED: &str = "4 btree on permuted values";
 const PLAIN: &str = "one btree";
 const SEQUENTIAL: &str = "sequential scan, <~>";
 
-/// Returns the lines of the table for a benchmark with `rows` rows. At other numbers than one
-/// million and ten million rows, most lines have no goal.
-fn lines(rows: u64) -> Vec<Line> {
-    use Goal::{Better, Most};
-    let (probe, build, pairs): (&[Goal], &[Goal], &[Goal]) = match rows {
-        1_000_000 => (&[Most(12.0), Better(8.0)], &[], &[Most(1.0)]),
-        10_000_000 => (&[Most(18.0), Better(150.0)], &[Most(15.0)], &[Most(15.0)]),
-        _ => (&[], &[], &[]),
-    };
-    let mut lines = search_lines(probe);
-    lines.extend(pair_lines(pairs));
-    lines.extend(build_lines(build));
+/// Returns the lines of the table.
+fn lines() -> Vec<Line> {
+    let mut lines = search_lines();
+    lines.extend(pair_lines());
+    lines.extend(build_lines());
     lines.extend(size_lines());
     lines.extend(insert_lines());
     lines
 }
 
-/// Returns the lines about searches for one fingerprint at a time. `goals` apply to the first line.
-fn search_lines(goals: &[Goal]) -> Vec<Line> {
+/// Returns the lines about searches for one fingerprint at a time.
+fn search_lines() -> Vec<Line> {
     let line = |what: &str, key: &str, against, theirs: &str| {
         let ours = format!("probe/neardup{key}");
         let theirs = format!("probe/{theirs}{key}");
@@ -131,7 +86,7 @@ fn search_lines(goals: &[Goal]) -> Vec<Line> {
     };
     let (found, absent) = ("probe, radius 3", "probe, radius 3, none found");
     let mut lines = vec![
-        line(found, "", BLOCKS, "blocks").goals(goals),
+        line(found, "", BLOCKS, "blocks"),
         line(found, "", PERMUTED, "permuted"),
         line(found, "", "sequential scan, bit_count", "bit_count"),
         line(found, "", SEQUENTIAL, "sequential"),
@@ -147,9 +102,9 @@ fn search_lines(goals: &[Goal]) -> Vec<Line> {
     lines
 }
 
-/// Returns the lines about searches for all pairs. `goals` apply to the first line.
-fn pair_lines(goals: &[Goal]) -> [Line; 3] {
-    let [three, six, eight] = OF_PAIRS.map(|radius| {
+/// Returns the lines about searches for all pairs.
+fn pair_lines() -> [Line; 3] {
+    OF_PAIRS.map(|radius| {
         let what = format!("all pairs, radius {radius}");
         let ours = format!("pairs/neardup {radius}");
         let theirs = format!("pairs/join {radius}");
@@ -160,13 +115,11 @@ fn pair_lines(goals: &[Goal]) -> [Line; 3] {
             "a join by the same index",
             &theirs,
         )
-    });
-    [three.goals(goals), six, eight]
+    })
 }
 
-/// Returns the lines about index builds, with much memory and with PostgreSQL's default. `goals`
-/// apply to the first line.
-fn build_lines(goals: &[Goal]) -> [Line; 5] {
+/// Returns the lines about index builds, with 1 GB of memory and with PostgreSQL's default.
+fn build_lines() -> [Line; 5] {
     let line = |memory: &str, key: &str, against, theirs: &str| {
         let what = format!("build, {memory} of memory");
         let ours = format!("build/neardup{key}");
@@ -174,7 +127,7 @@ fn build_lines(goals: &[Goal]) -> [Line; 5] {
         Line::new(&what, Unit::Seconds, &ours, against, &theirs)
     };
     [
-        line(BUILD_MEMORY, "", BLOCKS, "blocks").goals(goals),
+        line(BUILD_MEMORY, "", BLOCKS, "blocks"),
         line(BUILD_MEMORY, "", PERMUTED, "permuted"),
         line(BUILD_MEMORY, "", PLAIN, "plain"),
         line(DEFAULT_MEMORY, " small", BLOCKS, "blocks"),
@@ -188,7 +141,7 @@ fn size_lines() -> [Line; 3] {
         Line::new("size", Unit::BytesPerRow, "size/neardup", against, &theirs)
     };
     [
-        line(PERMUTED, "permuted").goals(&[Goal::Most(66.0)]),
+        line(PERMUTED, "permuted"),
         line(BLOCKS, "blocks"),
         line(PLAIN, "plain"),
     ]
@@ -209,7 +162,7 @@ fn insert_lines() -> Vec<Line> {
         };
         let first = ", right after the build";
         lines.extend([
-            line("", "neardup", BLOCKS, "blocks").goals(&[Goal::Times(1.5)]),
+            line("", "neardup", BLOCKS, "blocks"),
             line(first, "neardup first", BLOCKS, "blocks first"),
             line("", "neardup", PLAIN, "plain"),
             line("", "neardup", "no index", "bare"),
@@ -218,62 +171,72 @@ fn insert_lines() -> Vec<Line> {
     lines
 }
 
-/// Returns the names of all lines of the table for a benchmark with `rows` rows, in the form that
-/// the baseline stores.
+/// Returns the names of all lines of the table, in the form that the baseline stores.
 #[cfg(test)]
-pub fn names(rows: u64) -> Vec<String> {
+pub fn names() -> Vec<String> {
     let name = |line: Line| format!("{}, beside {}", line.what, line.against);
-    lines(rows).into_iter().map(name).collect()
+    lines().into_iter().map(name).collect()
 }
 
-/// Returns the measurements as a Markdown table, with ratios and goals.
+/// Figures of one line, in the unit of the line.
+struct Figures {
+    ours: f64,
+    theirs: Option<f64>,
+    limit: Option<f64>,
+}
+
+/// Returns the figures of `line`; `None` if neardup was not measured.
+fn figures(measured: &Measured, line: &Line) -> Option<Figures> {
+    let in_unit = |value| line.unit.of(value, measured.rows);
+    Some(Figures {
+        ours: measured.least(&line.ours).map(in_unit)?,
+        theirs: measured.least(&line.theirs).map(in_unit),
+        limit: measured.limits.get(&line.ours).copied().map(in_unit),
+    })
+}
+
+/// Returns the measurements as a Markdown table, with ratios to limits and to other contenders.
 pub fn table(measured: &Measured) -> String {
     let header = [
         "",
         "neardup",
+        "limit",
+        "times the limit",
         "compared with",
         "",
         "ratio",
         "by CPU time",
-        "goal",
-        "met",
     ]
     .map(str::to_owned);
     let mut cells = vec![header];
-    for line in lines(measured.rows) {
-        let shown = |name: &str| {
-            measured
-                .least(name)
-                .map(|value| line.unit.of(value, measured.rows))
-        };
-        let (Some(ours), theirs) = (shown(&line.ours), shown(&line.theirs)) else {
+    for line in lines() {
+        let Some(Figures {
+            ours,
+            theirs,
+            limit,
+        }) = figures(measured, &line)
+        else {
             continue;
         };
         let text = |value: f64| format!("{} {}", number(value), line.unit.name());
-        let goals: Vec<String> = line.goals.iter().map(|goal| goal.text(line.unit)).collect();
-        let met: Vec<&str> = (line.goals.iter())
-            .map(|goal| match goal.met(ours, theirs) {
-                Some(true) => "yes",
-                Some(false) => "NO",
-                None => "?",
-            })
-            .collect();
+        let optional = |value: Option<f64>| value.map_or(String::new(), number);
         cells.push([
             line.what.clone(),
             text(ours),
+            limit.map_or(String::new(), text),
+            optional(limit.map(|limit| ours / limit)),
             line.against.to_owned(),
             theirs.map_or(String::new(), text),
-            theirs.map_or(String::new(), |theirs| number(theirs / ours)),
-            cpu_ratio(measured, &line).map_or(String::new(), number),
-            goals.join(", "),
-            met.join(", "),
+            optional(theirs.map(|theirs| theirs / ours)),
+            optional(cpu_ratio(measured, &line)),
         ]);
     }
-    aligned(&cells, &[0, 2, 6, 7])
+    aligned(&cells, &[0, 4])
 }
 
-/// Returns the other contender's processor time divided by neardup's processor time, which other
-/// processes do not influence. Returns `None` if one of the times is unknown.
+/// Returns the other contender's processor time divided by neardup's processor time. Unlike elapsed
+/// times, processor times do not depend on other processes. Returns `None` if one of the times is
+/// unknown.
 fn cpu_ratio(measured: &Measured, line: &Line) -> Option<f64> {
     let cpu = |name: &str| measured.least(&format!("cpu/{name}"));
     Some(cpu(&line.theirs)? / cpu(&line.ours)?)
@@ -329,18 +292,14 @@ pub fn aligned<const K: usize>(cells: &[[String; K]], text: &[usize]) -> String 
 /// Returns the complete results as JSON: the lines of the table, every repetition, and the query
 /// plans.
 pub fn json(measured: &Measured) -> Value {
-    let lines: Vec<Value> = lines(measured.rows)
+    let lines: Vec<Value> = lines()
         .into_iter()
         .filter_map(|line| {
-            let shown = |name: &str| {
-                measured
-                    .least(name)
-                    .map(|value| line.unit.of(value, measured.rows))
-            };
-            let (ours, theirs) = (shown(&line.ours)?, shown(&line.theirs));
-            let goals: Vec<Value> = (line.goals.iter())
-                .map(|goal| json!({ "goal": goal.text(line.unit), "met": goal.met(ours, theirs) }))
-                .collect();
+            let Figures {
+                ours,
+                theirs,
+                limit,
+            } = figures(measured, &line)?;
             Some(json!({
                 "what": line.what,
                 "unit": line.unit.name(),
@@ -349,7 +308,8 @@ pub fn json(measured: &Measured) -> Value {
                 "theirs": theirs,
                 "ratio": theirs.map(|theirs| theirs / ours),
                 "cpu_ratio": cpu_ratio(measured, &line),
-                "goals": goals,
+                "limit": limit,
+                "times_the_limit": limit.map(|limit| ours / limit),
             }))
         })
         .collect();
@@ -367,18 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_judged_by_value_and_by_ratio() {
-        assert_eq!(Goal::Most(12.0).met(12.0, None), Some(true));
-        assert_eq!(Goal::Most(12.0).met(12.1, None), Some(false));
-        assert_eq!(Goal::Better(8.0).met(10.0, Some(80.0)), Some(true));
-        assert_eq!(Goal::Better(8.0).met(10.0, Some(79.0)), Some(false));
-        assert_eq!(Goal::Times(1.5).met(15.0, Some(10.0)), Some(true));
-        assert_eq!(Goal::Times(1.5).met(15.1, Some(10.0)), Some(false));
-        assert_eq!(Goal::Times(1.5).met(15.1, None), None);
-    }
-
-    #[test]
-    fn the_table_shows_least_values_and_what_is_missed() {
+    fn the_table_shows_least_values_and_the_distance_to_the_limit() {
         let mut measured = Measured {
             rows: 1_000_000,
             ..Measured::default()
@@ -388,13 +337,15 @@ mod tests {
         };
         add("probe/neardup", &[12e-6, 10e-6]);
         add("probe/blocks", &[75e-6, 95e-6]);
+        measured.limits.insert("probe/neardup".to_owned(), 4e-6);
         let table = table(&measured);
         let row = table.lines().nth(2).unwrap_or_default();
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         assert_eq!(cells[2], "10.0 us");
-        assert_eq!(cells[4], "75.0 us");
-        assert_eq!(cells[5], "7.50");
-        assert_eq!(cells[8], "yes, NO");
+        assert_eq!(cells[3], "4.00 us");
+        assert_eq!(cells[4], "2.50");
+        assert_eq!(cells[6], "75.0 us");
+        assert_eq!(cells[7], "7.50");
     }
 
     #[test]

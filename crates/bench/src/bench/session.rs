@@ -153,8 +153,9 @@ impl Session {
     }
 }
 
-/// Returns the processor time of a process or thread in seconds; `None` if the file `clock` cannot
-/// be read. Linux reports the time in nanoseconds.
+/// Returns the processor time of a process or thread in seconds. `clock` is the path of its file
+/// `schedstat` in `/proc`, in which Linux reports nanoseconds. Returns `None` if the file cannot be
+/// read.
 fn on_processor(clock: &Path) -> Option<f64> {
     let text = fs::read_to_string(clock).ok()?;
     let nanoseconds: f64 = text.split(' ').next()?.parse().ok()?;
@@ -183,9 +184,9 @@ pub fn times_here(mut work: impl FnMut()) -> Result<Vec<Time>> {
     })
 }
 
-/// Repeats a measurement, which a call of `one` makes, and returns all results. Makes at least
-/// [`FEWEST`] and at most [`MOST`] calls. Between these numbers, stops when [`LONG_ENOUGH`] has
-/// passed.
+/// Calls `one`, which makes one measurement, repeatedly. Returns the results of all calls. Makes at
+/// least [`FEWEST`] and at most [`MOST`] calls. Between these numbers, stops when [`LONG_ENOUGH`]
+/// has passed.
 fn repeated(mut one: impl FnMut() -> Result<Time>) -> Result<Vec<Time>> {
     let (mut times, begin) = (Vec::new(), Instant::now());
     while times.len() < FEWEST || (begin.elapsed() < LONG_ENOUGH && times.len() < MOST) {

@@ -17,9 +17,9 @@ pub struct Configuration {
     pub kind: Kind,
     /// True if the plots show this configuration.
     pub plotted: bool,
-    /// Returns the function that makes the sketch (fingerprint or signature) of one text. `prepare`
-    /// may first read all texts of the set, for example to count the texts in which a feature
-    /// occurs.
+    /// Function that prepares the configuration for a set and returns the function that makes the
+    /// sketch (fingerprint or signature) of one text. It may read all texts of the set, for example
+    /// to count the texts in which a feature occurs.
     pub prepare: fn(&Set) -> Maker,
 }
 

@@ -30,9 +30,11 @@ impl Kind {
         }
     }
 
-    /// Returns the distance between sketches of this kind that corresponds to a distance of 1 bit
-    /// between 64-bit fingerprints. Minima differ twice as often as bits that are taken from
-    /// minima: the bits of two different minima agree by chance in half of the cases.
+    /// Returns the factor that converts a distance of 64-bit fingerprints to the corresponding
+    /// distance of sketches of this kind. Fingerprints of 128 bits have twice as many bits, so
+    /// their factor is 2. Signatures of 128 minima have twice as many positions. Besides, two
+    /// different minima always differ, but one bit of each is equal by chance in half of the cases.
+    /// So the factor of signatures is 4.
     pub const fn distance_per_bit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,

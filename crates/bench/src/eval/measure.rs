@@ -135,8 +135,8 @@ impl Distances {
         all
     }
 
-    /// Adds the pair of the document `first` and each document with a greater number to the
-    /// histograms.
+    /// Adds pairs to the histograms: the document with the number `first` forms a pair with each
+    /// document that has a greater number.
     fn add_pairs(&mut self, set: &Set, sketches: &[Option<Sketch>], first: usize) {
         let distance = |second: usize| -> Option<u32> {
             Some(
@@ -171,7 +171,7 @@ impl Distances {
     }
 
     /// Returns the histogram of the similar pairs (`near.tsv`) whose similarity is at least `from`
-    /// and below `to`. Both arguments must be bounds of [`BANDS`].
+    /// and below `to`. `from` must be a bound of [`BANDS`], and `to` a bound or infinity.
     pub fn between(&self, from: f32, to: f32) -> Histogram {
         let mut all = Histogram::EMPTY;
         for (bound, band) in BANDS.iter().zip(&self.bands) {
@@ -203,11 +203,11 @@ impl Distances {
         })
     }
 
-    /// Returns which share of the similar pairs a search finds at the radius at which it finds the
-    /// share `wrong` of the dissimilar pairs ([`Self::below`]). Similar pairs have a similarity of
-    /// at least `from` and below `to`. If `wrong` is between the shares of two successive radii,
-    /// the result is interpolated linearly. Returns `None` if there are no similar or no dissimilar
-    /// pairs.
+    /// Returns the share of the similar pairs that a search finds. The radius of the search is
+    /// chosen so that it finds the share `wrong` of the dissimilar pairs ([`Self::below`]). Similar
+    /// pairs have a similarity of at least `from` and below `to`. If `wrong` is between the shares
+    /// of two successive radii, the result is interpolated linearly. Returns `None` if there are no
+    /// similar or no dissimilar pairs.
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);

@@ -13,9 +13,9 @@ const COLUMNS: [(f32, f32, &str); 4] = [
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Shares of the dissimilar pairs that a search finds in error, in pairs per million. For each of
-/// them, the first table has a column: the share of the similar pairs that are found at the same
-/// radius.
+/// Shares of the dissimilar pairs that a search may find in error, in pairs per million. The first
+/// table has a column for each of these shares. The column has the share of the similar pairs that
+/// a search finds when its radius is as large as the errors allow.
 const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -24,9 +24,9 @@ const SHARES: usize = 19;
 /// Width, in characters, of a column with pairs per million.
 const COUNTS: usize = 24;
 
-/// Returns the text above the tables of a set: the number of documents, the number of pairs of each
-/// kind, and how much the similarities in `near.tsv` differ on average from those that neardup
-/// computes.
+/// Returns the text above the tables of a set. It has the number of documents and the number of
+/// pairs of each kind. It also has the mean difference between the similarities in `near.tsv` and
+/// the similarities that neardup computes.
 pub fn heading(set: &Set, measured: &Distances) -> String {
     let near = measured.between(0.0, f32::INFINITY).total();
     let (related, unrelated) = (measured.related.total(), measured.unrelated.total());
@@ -48,10 +48,10 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
     )
 }
 
-/// Returns the first table of a set. Each configuration has the percentage of similar pairs found
-/// and the dissimilar pairs found per million, at each radius of [`RADII`]. Further columns have
-/// the percentage of similar pairs found at the radius where [`FALSE_PAIRS_PER_MILLION`] dissimilar
-/// pairs per million are found.
+/// Returns the first table of a set, with a line for each configuration. For each radius of
+/// [`RADII`], a line has the percentage of the similar pairs that a search finds, and how many
+/// unrelated and how many dissimilar pairs it finds per million. Further columns have the
+/// percentage of the similar pairs that a search finds beside each of [`FALSE_PAIRS_PER_MILLION`].
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");

@@ -3,29 +3,29 @@
 use super::super::generated_rows::random;
 use super::super::text::texts;
 
-/// Number of the stream of random values that decides which documents are near-duplicates. The
-/// streams for documents differ from the streams for fingerprints.
+/// Identifier of the random stream ([`random`]) that decides which documents are near-duplicates.
+/// The streams in this file are not used for fingerprints.
 const COPIES: u64 = 16;
-/// Number of the stream of random values that chooses the original of a near-duplicate.
+/// Identifier of the random stream that chooses the original of a near-duplicate.
 const ORIGINALS: u64 = 17;
-/// Number of the stream of random values for the lengths of documents, in words.
+/// Identifier of the random stream for the lengths of documents, in words.
 const LENGTHS: u64 = 18;
-/// Number of the stream of random values for the words of documents.
+/// Identifier of the random stream for the words of documents.
 const WORDS: u64 = 19;
-/// Number of the stream of random values that decides which originals share words with an earlier
+/// Identifier of the random stream that decides which originals share words with an earlier
 /// original.
 const RELATIVES: u64 = 20;
-/// Number of the stream of random values that chooses the words that near-duplicates replace, and
-/// the new words.
+/// Identifier of the random stream that chooses the words that near-duplicates replace, and the new
+/// words.
 const CHANGES: u64 = 21;
 
-/// Bytes of a generated text. The words of the documents are drawn from this text.
+/// Size, in bytes, of a generated text from which the words of the documents are drawn.
 const BYTES: usize = 3_000_000;
 /// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// A near-duplicate replaces at most one word for each so many words of its original. So it keeps
-/// nine in ten of the three-word shingles of its original. Two near-duplicates of one original
-/// share eight in ten of their shingles.
+/// Number of words of an original for which a near-duplicate may replace one word. A near-duplicate
+/// replaces at least one word. It keeps nine in ten of the three-word shingles of its original. Two
+/// near-duplicates of one original share eight in ten of their shingles.
 const REPLACED: u64 = 60;
 
 /// Generator of the documents of this benchmark. A document depends only on its number, so every

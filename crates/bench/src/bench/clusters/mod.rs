@@ -126,8 +126,7 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
     write(&result, &name, options.json.as_deref())
 }
 
-/// First documents of the corpus, and the measurements of all jobs and Python libraries on these
-/// documents.
+/// Measurements of all jobs and Python libraries on the first documents of the corpus.
 struct Bench<'a> {
     session: &'a mut Session,
     /// Python interpreter, and the file of documents that the libraries' programs read; `None` if

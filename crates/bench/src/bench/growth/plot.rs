@@ -13,7 +13,9 @@ const SIZE: (u32, u32) = (900, 680);
 /// Number of straight sections by which the line of the cost model is drawn.
 const STEPS: u32 = 60;
 
-/// Measured points of one colour, and the line of the times or sizes that the model expects.
+/// Curve of one colour: a measured point for each number of rows (`points`), and a line through the
+/// values that the cost model expects (`model`, a function of the number of rows). `name` is the
+/// label in the legend, empty if the panel has only this curve.
 struct Curve<'a> {
     name: String,
     points: Vec<f64>,

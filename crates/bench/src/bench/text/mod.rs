@@ -211,8 +211,9 @@ fn lines(text: &str) -> String {
     texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
 }
 
-/// Loads the same documents into tables of PostgreSQL and, if it runs, of ClickHouse. Returns the
-/// bytes of the documents in each table.
+/// Loads the documents into tables of PostgreSQL and, if `clickhouse` is given, the same documents
+/// into tables of ClickHouse. If `file` is given, its lines replace the generated English
+/// documents. Returns the total bytes of the documents in each table.
 fn load(
     session: &mut Session,
     mut clickhouse: Option<&mut ClickHouse>,

@@ -26,8 +26,9 @@ pub struct Faiss {
 pub struct Answer {
     /// Mean seconds of one query, for each repetition of the series.
     pub times: Vec<f64>,
-    /// Result of each query in one number, as [`super::super::contenders::Query::sums`] defines it.
-    /// If FAISS was too slow for all queries, only the first queries have a number.
+    /// Result of each query, summarized as one number by the rule of
+    /// [`super::super::contenders::Query::sums`]. If FAISS was too slow to run all queries, it ran
+    /// only the first ones, and only these have a number.
     pub sums: Vec<i64>,
 }
 

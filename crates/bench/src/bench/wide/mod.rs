@@ -1,6 +1,6 @@
-//! `cargo xtask bench --wide`: compares searches beyond the radius that an index guarantees, and
-//! searches for the nearest rows, with FAISS's IndexBinaryFlat and with sequential scans in one
-//! run, among uniform values and among values of other origin.
+//! `cargo xtask bench --wide`: compares neardup with FAISS's IndexBinaryFlat and with sequential
+//! scans in one run. Measures searches with larger radii than the index is built for, and searches
+//! for the nearest rows, among uniform values and among values of other origin.
 mod faiss;
 
 use super::contenders::{Contender, Probes, Query};
@@ -37,7 +37,7 @@ const NEAREST: u32 = 10;
 /// as many probes as it can search for in this time.
 const SLOW_LIMIT: f64 = 2.0;
 
-/// Search that is one line of the table, and its goals.
+/// Line of the table: a search, and the goal for its time.
 struct Case {
     /// Name of the search in the table.
     what: &'static str,
@@ -82,9 +82,10 @@ const CASES: &[Case] = &[
 /// Both searches find the same number of rows.
 const NEAR_TIMES: f64 = 10.0;
 
-/// Runs all measurements in an empty database with the extension: among `rows` uniform values, and
-/// among as many values like those of each column in `files`. `python` is an interpreter that has
-/// FAISS. Returns the results as JSON.
+/// Runs all measurements in an empty database with the extension. Measures among `rows` uniform
+/// values, and then once for each column in `files`. In that case the table has the values of the
+/// column, and generated values like them up to `rows` rows. `python` is an interpreter that has
+/// FAISS. If it is `None`, FAISS is not measured. Returns the results as JSON.
 pub fn bench(
     session: &mut Session,
     rows: u64,
@@ -189,7 +190,7 @@ impl Measurement {
     }
 
     /// Measures searches by neardup's index and by FAISS, and fails if they find different rows.
-    /// Returns pairs of a probe and the probe's value of [`Query::sums`].
+    /// Returns pairs of a probe and the number by which [`Query::sums`] summarizes its result.
     fn search(
         &mut self,
         session: &mut Session,
@@ -259,8 +260,9 @@ impl Measurement {
     }
 }
 
-/// Sets the goal of the nearest-neighbour case (`CASES[4]`): the maximum time, in the field `most`
-/// of its line. This is [`NEAR_TIMES`] times the measured time of the radius case (`CASES[3]`).
+/// Sets the maximum time of the nearest-neighbour case (`CASES[4]`) to [`NEAR_TIMES`] times the
+/// measured time of the radius case (`CASES[3]`). The maximum is in the field `most` of the line of
+/// `CASES[4]`.
 fn limit_nearest(lines: &mut [Value]) {
     let position = |what: &str| lines.iter().position(|line| line["what"] == what);
     if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {
