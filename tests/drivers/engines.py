@@ -149,6 +149,13 @@ def with_spark(code, conninfo, columns=None):
     else:
         exec(code["python spark"], {"spark": spark})
     clock()
+    if not columns:
+        salted = replace(code["python spark"], "keys a JOIN keys b USING (key)",
+                         code["sql spark-salted"])
+        exec(replace(salted, "pairs.parquet", "salted.parquet"), {"spark": spark})
+        plain = spark.read.parquet("pairs.parquet")
+        salted = spark.read.parquet("salted.parquet")
+        assert plain.exceptAll(salted).isEmpty() and salted.exceptAll(plain).isEmpty()
     spark.read.parquet("pairs.parquet").createOrReplaceTempView("pairs")
     last = spark.table("pairs").columns[-1]
     sums = spark.sql(SUMS.format("pairs").replace("distance", last)).collect()[0]
