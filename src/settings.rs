@@ -2,8 +2,8 @@
 //! settings of jieba's word lists.
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-/// True if searches for signatures may use bands (groups of a signature's hashes), which can miss
-/// rows.
+/// True if searches for signatures may use bands (groups of a signature's hashes) even where that
+/// can miss rows.
 static ALLOW_APPROXIMATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// True if neardup_pairs and neardup_clusters report their progress by NOTICEs.
@@ -29,8 +29,9 @@ pub fn register() {
     );
 }
 
-/// Value of `neardup.allow_approximate`: whether searches for signatures may use bands (groups of a
-/// signature's hashes), which can miss rows.
+/// Value of `neardup.allow_approximate`: whether searches for signatures may miss rows. The bands
+/// of an index (groups of a signature's hashes) find all rows only down to some similarity. If this
+/// setting is on, searches for a lower similarity also use the bands.
 pub fn allow_approximate() -> bool {
     ALLOW_APPROXIMATE.get()
 }

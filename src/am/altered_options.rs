@@ -36,7 +36,7 @@ fn notice(index: Rel) {
                 "index \"{}\" keeps its layout until it is rebuilt",
                 index.shown()
             ),
-            detail: format!("The index has {now}. After REINDEX it has {next}."),
+            detail: format!("The index now has {now}. After REINDEX, it will have {next}."),
             hint: format!("REINDEX INDEX CONCURRENTLY {};", index.shown_qualified()),
         }
         .report();

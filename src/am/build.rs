@@ -23,8 +23,8 @@ use neardup_pg::storage::bulk::BulkWriter;
 use neardup_pg::workers::{Worker, export_worker};
 
 /// Memory, in bytes, for sorting the keys of rows whose value is NULL. Beyond this limit the sort
-/// uses temporary files. A small size is enough, because usually few rows are NULL, or their keys
-/// are all alike.
+/// uses temporary files. A small size is enough: usually few values are NULL, and rows with NULL
+/// have equal keys if they are in the same scope.
 const NULL_MEMORY: usize = 1 << 20;
 
 export_worker! { "neardup_build_worker" => work }
@@ -34,11 +34,13 @@ struct NewIndex<'a, const N: usize> {
     layout: Layout,
     options: BuildOptions,
     metric: IndexMetric,
-    /// Radius or similarity of most searches; `None` for arrays.
+    /// Radius or similarity that most searches will use, as a basis for the block layout; `None`
+    /// for arrays.
     bound: Option<UsualBound>,
     writer: Writer<'a>,
-    /// Keys of rows with a value. Key `i` of a row goes to sort `i`; the last sort takes all
-    /// further keys.
+    /// Sorted lists of the keys of rows with a value: one list for fingerprints, one for each band
+    /// of signatures, and two for arrays. Key `i` of a row is added to list `i`. If a row has more
+    /// keys than there are lists, the last list also takes the remaining keys.
     rows: Vec<ExternalSort<Writer<'a>, N>>,
     /// Keys of rows whose value is NULL.
     nulls: ExternalSort<Writer<'a>, N>,
@@ -96,10 +98,9 @@ fn usable_layout(index: Rel) -> Layout {
 }
 
 impl<'a, const N: usize> NewIndex<'a, N> {
-    /// Starts an index on `table` without rows, in the fork `fork` of the relation `index`.
-    /// `memory` is the number of bytes for sorting the rows with a value, and `null_memory` that
-    /// for the rows whose value is NULL. Raises an error if the options of the index are
-    /// impossible.
+    /// Starts an index on `table`, in the fork `fork` of the relation `index`. The new index has no
+    /// rows yet. The sorts use `memory` bytes for rows with a value, and `null_memory` bytes for
+    /// rows whose value is NULL. Raises an error if the options of the index are impossible.
     fn new(
         layout: Layout,
         table: Rel,
@@ -195,14 +196,14 @@ const HAS_VALUE: u64 = 1;
 /// Flag in the first word that a worker sends for a row: the keys that follow are further keys of a
 /// row that was sent before.
 const IS_CONTINUED: u64 = 2;
-/// Maximum number of keys of a row that a worker sends in one message. A row with more keys, which
-/// must have a large array, is sent in several messages.
+/// Maximum number of keys of a row that a worker sends in one message. A row with more keys (a
+/// large array) is sent in several messages.
 const MAX_KEYS_PER_MESSAGE: usize = 4096;
 
 /// Start function of a worker. Reads the worker's share of the table and sends the keys of each row
 /// to the leader: one word for the row's address and flags, one for the number of keys, and the
-/// keys. If a row has more than [`MAX_KEYS_PER_MESSAGE`] keys, the worker sends the row several
-/// times, each time with other keys.
+/// keys. If a row has more than [`MAX_KEYS_PER_MESSAGE`] keys, the worker sends several messages
+/// for the row, each with some of the keys. All but the first have the flag [`IS_CONTINUED`].
 fn work(worker: Worker) {
     let worker = BuildWorker::new(worker);
     let index = worker.index();
@@ -222,10 +223,11 @@ fn work(worker: Worker) {
     });
 }
 
-/// Raises an error if an index on signatures is for an exclusion constraint with `~=`, and its
-/// bands (groups of a signature's hashes) may miss conflicting rows. To find all conflicting rows
-/// without suitable bands, each insert would have to read the whole index. `strategy` is the
-/// strategy number of the constraint's operator; `None` without a constraint.
+/// Raises an error if the bands (groups of a signature's hashes) of an index with this metric are
+/// too few for an exclusion constraint with `~=`. A search by too few bands may miss conflicting
+/// rows. To miss none, each insert would have to compare the sketches (summaries of the signatures)
+/// of all rows. `strategy` is the strategy number of the constraint's operator, or `None` if the
+/// index is not for a constraint. Only `~=` is checked.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;
@@ -234,20 +236,18 @@ fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     if bands.guaranteed() < needed {
         UserError::new(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            format!(
-                "an exclusion constraint with ~= needs bands that find all signatures of \
-                 similarity {NEAR_DUPLICATE_SIMILARITY}"
-            ),
+            "index has too few bands for an exclusion constraint with ~=",
         )
         .detail(format!(
-            "With {} bands, the index finds all signatures with up to {} mismatches, but in \
-             signatures of {} values up to {needed} may differ.",
+            "The constraint must find all signatures of similarity {NEAR_DUPLICATE_SIMILARITY}. \
+             Such signatures of {} values can differ in up to {needed} values. With {} bands, the \
+             index is certain to find only signatures that differ in up to {} values.",
+            bands.hashes(),
             bands.count(),
-            bands.guaranteed(),
-            bands.hashes()
+            bands.guaranteed()
         ))
         .hint(format!(
-            "Use at least {} bands, or omit the options.",
+            "Set the option bands to at least {}, or omit the index options.",
             needed + 1
         ))
         .raise();

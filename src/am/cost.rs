@@ -34,19 +34,20 @@ const LEAF: f64 = 50.0;
 /// Cost of keeping, sorting and returning one row of an ordered scan, in units of
 /// `cpu_operator_cost`.
 const IN_ORDER: f64 = 80.0;
-/// Cost of checking, in an ordered index-only scan, that a row is still in the index: a descent and
-/// a pass through a leaf. In units of `cpu_operator_cost`.
+/// Cost of checking that a row is still in the index, in units of `cpu_operator_cost`. An ordered
+/// index-only scan checks each row by a descent and a pass through a leaf.
 const STILL_THERE: f64 = 150.0;
 /// Factor on the cost of an ordered scan if the query also has conditions that the index does not
-/// evaluate. LIMIT reduces the cost in proportion to the rows that are expected to pass the
-/// conditions. If none passes, the scan returns the whole index, which takes eight times as long as
-/// a sequential scan. With this factor, the planner chooses the index only if it expects the
-/// ordered scan to save two thirds of the cost of another plan.
+/// evaluate. With LIMIT, the planner assumes that the scan ends early, in proportion to the rows
+/// that it expects to pass these conditions. If fewer rows pass, the scan returns the whole index,
+/// which takes eight times as long as a sequential scan. Because of the factor, the planner chooses
+/// the index only if it expects the scan to save two thirds of the cost of another plan.
 const FILTERED_ORDER: f64 = 3.0;
-/// Cost of fetching a row and comparing its signature, beyond the server's own cost of a row. In
-/// units of `cpu_operator_cost`. Applies to rows whose sketch (summary of the signature in the
-/// index) is near enough. Measured on 3,000 rows, nearly all with near sketches: 1.7 us for each
-/// row. A nested loop of sequential scans takes a tenth of that time for each row.
+/// Cost of comparing the signature of a fetched row, in units of `cpu_operator_cost`. The planner
+/// adds its own cost of fetching the row. A search by sketches (summaries of the signatures, which
+/// the index stores) compares each row whose sketch is near enough. Measured on 3,000 rows, nearly
+/// all with near sketches: 1.7 us for each row. A nested loop of sequential scans takes a tenth of
+/// that time for each row.
 const RECHECK: f64 = 60.0;
 
 /// Estimated cost of an index scan, as `amcostestimate` returns it.
@@ -113,8 +114,9 @@ pub fn estimate(mut path: ScanPath, loops: f64) -> CostEstimate {
     }
 }
 
-/// Returns the cost of one search within a radius in one scope if all pages are cached, in units of
-/// `cpu_operator_cost`. Used to compare the indexes of a table. Infinite for an index on arrays.
+/// Returns the cost of one search within `radius` (in bits) in one scope, if all pages are cached.
+/// The unit is `cpu_operator_cost`. Used to compare the indexes of a table. Infinite for an index
+/// on arrays, which has no distances.
 pub fn search_cost(index: Rel, radius: u32) -> f64 {
     with_words!(words_of(index), N => {
         let index = Index::<N>::open(index);
@@ -129,15 +131,17 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. The
-/// planner omits all-visible pages from the cost of an index-only scan.
+/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. On
+/// a standby, an index-only scan reads these pages too. The planner does not count them, because it
+/// expects an index-only scan to skip them.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
 }
 
-/// Returns the cost of the index accesses `reads`, which one search makes, if `loops` such searches
-/// follow each other. The unit is the planner's.
+/// Returns the cost of the index accesses `reads` of one search, in the planner's units. `loops` is
+/// the number of times that the search is repeated. Repeated searches find pages in the cache, so
+/// each of them costs less.
 fn read_cost(path: &ScanPath, loops: f64, reads: &Reads) -> f64 {
     let leaves = reads.leaves.min(f64::from(path.index.pages.max(1)));
     let (random, sequential) = page_costs(path.index.reltablespace);
@@ -189,8 +193,9 @@ struct Work {
     after_first: Reads,
     /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
-    /// Share of the table's rows that the server fetches. 0 if this share is not known to be larger
-    /// than the share of rows that fulfil the conditions.
+    /// Share of the table's rows that the server must fetch, if the search also finds many rows
+    /// that do not fulfil the conditions. Otherwise 0: the share is then the selectivity of the
+    /// conditions.
     fetched: f64,
 }
 
@@ -220,8 +225,8 @@ impl Work {
         }
     }
 
-    /// Estimates the work of the index scan `path` with the conditions and the order in `quals`.
-    /// The scan is expected to return `expected` rows.
+    /// Estimates the work of the index scan `path`. `quals` has its conditions and its order, and
+    /// `expected` is the number of rows that the planner expects it to return.
     fn from_path(path: &ScanPath, quals: &PathQuals, expected: f64) -> Self {
         let info = path.index;
         if info.hypothetical {
@@ -346,8 +351,8 @@ impl Work {
 
     /// Estimates the work of a search with the conditions `quals` in an index on arrays. The index
     /// has `pages` pages, the table has `tuples` rows, and the search returns `expected` rows.
-    /// `whole` has the accesses that read each row once. `leaves` returns the number of leaves that
-    /// a number of rows fills.
+    /// `whole` has the accesses that read each row of the index once. `leaves` converts a number of
+    /// rows to the number of leaves that their entries fill.
     fn by_elements(
         quals: &PathQuals,
         whole: Reads,

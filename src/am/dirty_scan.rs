@@ -20,10 +20,10 @@ pub use neardup_pg::dirty_scan::DirtyRow;
 
 /// Searches an index of `table` for rows within `radius` (in bits or mismatches) of `center`.
 /// `metric` is the metric of the index, and `scope` has a value for each scope column. Calls `each`
-/// for each row version that is live for a dirty snapshot, nearest first if
-/// [`IndexMetric::can_order`]. If `each` returns `Break`, the search ends. Calls `vanished` with
-/// the address of each row version that an earlier snapshot may still see, but later snapshots do
-/// not.
+/// for each row version that is live for a dirty snapshot. The nearest version is first if
+/// [`IndexMetric::can_order`] returns true. If `each` returns `Break`, the search ends. Calls
+/// `vanished` with the address of each row version that is dead for the dirty snapshot, but that an
+/// older snapshot may still see.
 pub fn near_rows(
     table: Rel,
     index: Oid,

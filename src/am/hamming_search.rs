@@ -1,5 +1,7 @@
 //! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
-//! (`ORDER BY fp <~> q`).
+//! (`ORDER BY fp <~> q`). A key has the fingerprint and, in an index with scope columns, before it
+//! a word with the hash of the row's scope (its values in these columns). A search plan says which
+//! parts of the index are read. It is made for a radius and a number of rows.
 use neardup_blocktree::full_scan::Row;
 use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;
@@ -20,7 +22,7 @@ use neardup_pg::storage::pages::IndexPages;
 /// fingerprints within a radius of a centre. An equality is a ball of radius 0.
 #[derive(Clone, Copy)]
 struct BallQual<const N: usize> {
-    /// Centre of the ball, in a key without a scope.
+    /// Centre of the ball, as a key whose word for the scope is 0.
     center: Key<N>,
     /// Radius of the ball in bits.
     radius: u32,
@@ -73,9 +75,11 @@ enum Source<const N: usize> {
 
 /// Search of an index on fingerprints, for one scan. It can be restarted with other conditions.
 pub struct HammingSearch<const N: usize> {
-    /// Estimated number of rows in the index, by which plans are chosen.
+    /// Estimated number of rows in the index. Plans are made for this number, or for the number of
+    /// rows in the searched scope.
     rows: f64,
-    /// Hash of the scope that was measured last, and its estimated number of rows.
+    /// Result of the last call of `measure_scope`: the hash of a scope, and the estimated number of
+    /// rows in the scope.
     rows_of_scope: Option<(u64, f64)>,
     /// True if `rows` has changed since `source` was planned.
     is_plan_old: bool,
@@ -224,9 +228,9 @@ impl<const N: usize> HammingSearch<N> {
         }
     }
 
-    /// Estimates the number of rows in the searched scope and stores it, unless this scope was
-    /// measured last. With this estimate, the plan of a search in a small scope, whose rows are on
-    /// few leaves, is to read just these leaves.
+    /// Estimates the number of rows in the searched scope from its number of leaves, and stores the
+    /// estimate in `rows_of_scope`. Does nothing if the stored estimate is of this scope. Plans are
+    /// made for this number of rows: in a small scope, a search should simply read its few leaves.
     fn measure_scope(&mut self, index: &Index<N>) {
         let Some(scope) = self.scope else { return };
         if self.rows_of_scope.is_some_and(|(known, _)| known == scope) {
@@ -267,8 +271,9 @@ impl<const N: usize> HammingSearch<N> {
         scan
     }
 
-    /// Starts a search for the rows in the ball `near`, in no order. Restarts the search of the
-    /// tree that `source` has, if there is a suitable one.
+    /// Starts a search for the rows in the ball `near`, in no order. If `source` is already such a
+    /// search, restarts it with the new ball. This saves planning in a nested loop. A search in all
+    /// scopes is not restarted, because it has another kind of plan.
     fn search(&mut self, index: &Index<N>, near: BallQual<N>) {
         self.measure_scope(index);
         let (query, rows, all) = (

@@ -26,8 +26,8 @@ use neardup_pg::rel::Rel;
 use neardup_pg::scan_desc::StateCache;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Data that the server keeps in the relation cache entry of an index, as one block of plain
-/// memory.
+/// Data that this backend caches in the relation cache entry of an index (`rd_amcache`). The server
+/// drops the data together with the entry.
 #[derive(Clone, Copy)]
 struct Cached {
     /// The meta page as this backend first read it. Only the root changes later.
@@ -63,8 +63,8 @@ pub fn words_of(index: Rel) -> usize {
     usize::from(cached(index).meta.words)
 }
 
-/// Returns the radius or similarity of most searches, for which the index was built. `None` for an
-/// index on arrays.
+/// Returns the radius or similarity for which the index was built, because most searches use it.
+/// `None` for an index on arrays.
 pub fn bound_of(index: Rel) -> Option<UsualBound> {
     cached(index).meta.bound
 }
@@ -91,8 +91,9 @@ impl<'a, const N: usize> Index<'a, N> {
     }
 
     /// Opens an index with the data that the current transaction has cached for it, for a caller
-    /// that opens the index for each row. The index stays locked until the transaction ends. A
-    /// caller that reads for a snapshot must set the check of pages ([`IndexPages::set_check`]).
+    /// that opens the index for each row. The index stays locked until the transaction ends. Pages
+    /// are read without the check that they still have all rows that a snapshot sees. A caller that
+    /// reads for a snapshot must set this check by [`IndexPages::set_check`].
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
@@ -100,8 +101,8 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_all(pages, blocks, Some(cache))
     }
 
-    /// Opens an index like [`Index::open`], from pages that the caller has opened, for example with
-    /// a ring of buffers.
+    /// Opens an index like [`Index::open`], but reads it through `pages`. The caller can thus
+    /// choose the check of pages and a ring of buffers.
     pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
         Self::with_all(pages, blocks, None)
@@ -161,10 +162,11 @@ impl<'a, const N: usize> Index<'a, N> {
         }
     }
 
-    /// Removes from the cache and returns the row that this transaction has just added, if no other
-    /// row was near it at that moment. For such a row, the search that checks the exclusion
-    /// constraint need not run: it would find only the row itself, which the server ignores. `None`
-    /// if another row may have been near, or if the index is not for an exclusion constraint.
+    /// Returns the row that this transaction has just added, if no other row was near it at that
+    /// moment, and removes it from the cache. The search that checks the exclusion constraint need
+    /// not run for such a row: it would find only the row itself, which the server ignores. Returns
+    /// `None` if another row may have been near, or if the index is not for an exclusion
+    /// constraint.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }
@@ -290,7 +292,9 @@ fn raise_corruption(relation: Rel, corruption: &Corruption) -> ! {
     .raise()
 }
 
-/// Parameters in a meta page that determine the metric and the block layout of the index.
+/// Parameters in a meta page that determine the metric and the block layout of the index. In order:
+/// the metric, the number of words in a key, the number of these words for the scope, the
+/// guaranteed radius in bits, the number of blocks, and the number of permutations.
 type LayoutParameters = (Metric<usize>, u8, u8, u8, u8, u16);
 
 /// Returns the parameters of a meta page that determine its metric and its block layout.
@@ -315,13 +319,13 @@ fn layout_parameters(meta: &Meta) -> LayoutParameters {
     )
 }
 
-/// Values that a backend makes once for each key of type `K` and then keeps.
+/// Cache of values that a backend makes once for each key of type `K` and keeps until it ends.
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
     /// Metrics and block layouts by their parameters. They are never removed, because there are few
-    /// of them and each is small. The number of words in the parameters determines the type of the
-    /// value.
+    /// of them and each is small. A value has the type `Option<(IndexMetric, Rc<BlockLayout<N>>)>`.
+    /// `N` is the number of words in the parameters.
     static BLOCK_LAYOUTS: Cache<LayoutParameters> = RefCell::default();
     /// Search plans. The key of a plan has the parameters of the block layout, the radius in bits,
     /// and the binary logarithm of the number of rows.

@@ -1,7 +1,7 @@
 //! Cache of the indexes that the current transaction opens again and again. Constraints and
-//! triggers open an index for each row. For each index the cache keeps its size, the leaves that
-//! were found for the last keys, copies of inner pages, and the state of the last scan for the next
-//! scan.
+//! triggers open an index for each row. For each index the cache keeps its size, the leaf of the
+//! most recent key in each permutation (ordered copy of all keys), copies of inner pages, and the
+//! state of the last scan for the next scan.
 //!
 //! docs/dev/locking.md, "Remembered leaves", explains why keeping these data is safe.
 use std::cell::{Cell, RefCell};
@@ -16,8 +16,8 @@ use neardup_pg::scan_desc::StateCache;
 use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
-/// Maximum number of indexes in the cache. A further index displaces one of the others. The number
-/// is enough for the indexes of one or two tables.
+/// Maximum number of indexes in the cache, enough for the indexes of one or two tables. If a
+/// further index is opened, the cache drops the last entry of its list.
 const MAX_ENTRIES: usize = 8;
 /// Number of times that an index is opened before its size is read again.
 const OPENS_PER_SIZE_CHECK: u32 = 32;
@@ -30,7 +30,8 @@ struct Key {
     entry: u64,
     /// Local number of the transaction.
     transaction: u32,
-    /// Number of the subtransaction. Its rollback releases the lock that the cache entry relies on.
+    /// Number of the subtransaction. The cache entry relies on a lock, which is released if the
+    /// subtransaction is rolled back.
     subtransaction: u32,
 }
 
@@ -43,7 +44,8 @@ pub struct IndexCache {
     blocks: Cell<Block>,
     /// Number of times that the index has been opened since `blocks` was read.
     opened: Cell<u32>,
-    /// Leaves that were found for the last keys, and copies of inner pages.
+    /// For each permutation, the leaf on which the most recent key was found or added. Also has
+    /// copies of inner pages.
     pub leaves: LeafCache,
     /// State of a finished scan, until the next scan takes it.
     pub state_cache: Rc<StateCache>,

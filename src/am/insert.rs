@@ -1,4 +1,5 @@
-//! `aminsert`: adds one row of the table to the index, in all permutations.
+//! `aminsert`: adds one row of the table to the index, with an entry in each permutation (ordered
+//! copy of all keys).
 use neardup_blocktree::key::{EntryKey, Tid};
 
 use super::index::{Index, words_of};
@@ -9,9 +10,10 @@ use neardup_pg::registry;
 use neardup_pg::rel::Rel;
 use neardup_pg::storage::heap_fetch;
 
-/// Adds a row of a table to the index, and removes it from the rows in flight (rows that a trigger
-/// has published before they are in the index). The row is added to a few permutations at a time. A
-/// crash in between leaves index entries of an uncommitted row, and VACUUM removes these entries.
+/// Adds a row of a table to the index, and then removes it from the rows in flight (rows that a
+/// trigger has published before they are in the index). `tid` is the address of the row. The row is
+/// added to a few permutations at a time, so a crash may leave only some of its entries. They
+/// belong to an uncommitted row, so VACUUM removes them.
 pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     with_words!(words_of(row.index()), N => {
         let mut index = Index::<N>::open_cached(row.index());
@@ -22,7 +24,8 @@ pub fn insert(row: &IndexRow, table: Rel, tid: Tid) {
     });
 }
 
-/// Adds the entries of `row`, whose address is `tid`, to the tree of the index.
+/// Adds the entries of `row`, whose address is `tid`, to the tree of the index. A row whose value
+/// is NULL has a single entry.
 fn add<const N: usize>(index: &mut Index<N>, row: &IndexRow, tid: Tid) {
     let (layout, metric, tree) = (&index.block_layout, &index.metric, index.tree());
     let mut keys = Vec::with_capacity(metric.sorts());

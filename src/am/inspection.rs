@@ -10,8 +10,8 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Opens an index for a caller that reads each page once. The pages use a ring of buffers, so they
-/// do not displace other pages from shared buffers.
+/// Opens an index for a caller that reads each page once. `check` is applied to each page that is
+/// read. The pages use a ring of buffers, so they do not displace other pages from shared buffers.
 pub fn open_for_one_pass<const N: usize>(
     relations: &LockedIndex,
     check: OldSnapshotCheck,
@@ -22,13 +22,19 @@ pub fn open_for_one_pass<const N: usize>(
 }
 
 /// Opens an index for a caller that may read pages repeatedly. The pages may use all shared
-/// buffers. Each page that is read is checked by `check`.
+/// buffers. `check` is applied to each page that is read.
 pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
     Index::with_pages(IndexPages::new(relations.index(), check))
 }
 
-/// Calls `row` for each visible row of the table that the index covers, with the row's address and
-/// the fingerprint or sketch by which the first permutation finds it; `None` if the value is NULL.
+/// Calls `row` for each visible row of the table that the index covers. The arguments are the row's
+/// address, and the key of its entry in the first permutation (ordered copy of all keys). The key
+/// is `None` if the value is NULL. The bits of the key are in their original order, not in the
+/// order in which the permutation stores them.
+///
+/// With scope columns, the first word of the key is the hash of the scope. The other words depend
+/// on the metric: a fingerprint, the hash of a signature's first band with the sketch (summary) of
+/// the signature, or the sum of the hashes of an array's distinct elements.
 pub fn each_visible_row<const N: usize>(
     visible: &VisibleRows,
     index: &Index<N>,

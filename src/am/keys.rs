@@ -1,9 +1,9 @@
-//! Conversion of the values in an index's columns to keys of the tree.
+//! Conversion of the values in an index's columns to keys of the tree. A key consists of 64-bit
+//! words. The last column holds the values that searches compare. The columns before it are scope
+//! columns: the hash of their values is the first word of the key.
 //!
-//! The last column holds the values that searches compare. The columns before it are a scope. Their
-//! values are hashed into the first word of the key, so that the rows of one tenant, site or
-//! language are next to each other. Two scopes may have the same hash, so the server rechecks the
-//! scope columns.
+//! The rows of one scope, such as a tenant, site or language, are thus next to each other in the
+//! index. Two scopes may have the same hash, so the server rechecks the scope columns.
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -22,8 +22,9 @@ use neardup_pg::rel::{KeyClass, Rel};
 use neardup_pg::server;
 use neardup_pg::value::{Value, ValueType};
 
-/// Runs a block of code with the number of 64-bit words in an index's keys as a constant. A key has
-/// 1, 2 or 4 words for the value, and one more if there are scope columns.
+/// Runs a block of code in which `$n` is a constant with the value of `$words`, the number of words
+/// in an index's keys. A key has 1, 2 or 4 words for the value, and one more if there are scope
+/// columns.
 macro_rules! with_words {
     ($words:expr, $n:ident => $body:expr) => {
         match $words {
@@ -60,8 +61,8 @@ pub struct Layout {
     pub scope_columns: usize,
     /// Metric of the last column's values.
     pub metric: Metric,
-    /// True if the last column holds balls, each with its own radius. The index stores only their
-    /// centres.
+    /// True if the last column holds balls. A ball is a centre with a radius of its own. The index
+    /// stores only the centres.
     pub has_balls: bool,
 }
 
@@ -116,8 +117,8 @@ impl Layout {
     }
 
     /// Returns the first word of a row's key: the hash of the row's values in the scope columns.
-    /// `None` if the index has no scope columns. `value` returns the row's value in the index
-    /// column with a number, counted from 0; `None` for NULL.
+    /// `None` if the index has no scope columns. `value` takes the number of an index column,
+    /// counted from 0, and returns the row's value in this column, or `None` for NULL.
     #[inline]
     pub fn row_scope<'v>(
         &self,
@@ -152,9 +153,9 @@ impl Layout {
         Value::from_words(&key[self.scope_words()..], &stored)
     }
 
-    /// Returns the centre and the radius of a ball. The centre is in a key whose word for the scope
-    /// is 0, and the radius is in bits. `None` if the radius is negative, which means an empty
-    /// ball.
+    /// Returns the centre and the radius of a ball of fingerprints. The centre is a key whose word
+    /// for the scope is 0, and the radius is in bits. `None` if the radius is negative, because
+    /// such a ball contains no fingerprint.
     pub fn ball<const N: usize>(&self, ball: Value) -> Option<(Key<N>, u32)> {
         let mut key = self.key_in_scope(None);
         let (mut words, center) = ([0; 5], self.metric.words());
@@ -186,18 +187,19 @@ pub fn require_distances(index: Rel) {
             ),
         )
         .detail(format!(
-            "The index finds the arrays in \"{}\" that have an element in common.",
+            "This index only finds arrays in \"{}\" that have at least one element in common.",
             column.to_string_lossy()
         ))
         .hint(
-            "Pass an index on fingerprints or signatures, or join the table with itself using &&.",
+            "Pass an index on fingerprints or signatures. To find arrays with common elements, \
+             join the table with itself on &&.",
         )
         .raise();
     }
 }
 
-/// Raises an error unless each scope column's type has a hash function that fits the equality of
-/// the column's operator class.
+/// Raises an error unless each scope column's type has a hash function, and values that are equal
+/// by the column's operator class have equal hashes.
 pub fn require_hashes(index: Rel, layout: &Layout) {
     for column in 0..layout.scope_columns {
         require_hash(index.attribute(column as i16 + 1).atttypid);
@@ -205,9 +207,9 @@ pub fn require_hashes(index: Rel, layout: &Layout) {
     }
 }
 
-/// Raises an error if a scope column's operator class has another equality than the column's own
-/// type. For example, a class can compare `citext` as `text`. Then equal `citext` values would
-/// differ in the index, and their hashes would not fit the comparison.
+/// Raises an error if the operator class of scope column `column` (counted from 0) has another
+/// equality than the column's type. For example, a class can compare `citext` values as `text`.
+/// Such an index would distinguish `citext` values that are equal.
 fn require_same_equality(index: Rel, column: usize) {
     let own = index.attribute(column as i16 + 1).atttypid;
     let KeyClass { family, input, .. } = index.key_class(column);
@@ -233,12 +235,12 @@ fn refuse_equality(index: Rel, column: usize, own: pg_sys::Oid, input: pg_sys::O
         format!("column \"{name}\" of type {own} cannot be compared in a neardup index"),
     )
     .detail(format!(
-        "The operator class compares the column's values as {input}, whose equality differs from \
-         that of {own}."
+        "The operator class compares the column's values as {input}. The types {own} and {input} \
+         have different rules for equality."
     ))
     .hint(format!(
-        "Index an expression that makes the equality explicit, such as (lower({name}::text)) or \
-         ({name}::text), or ask a superuser to create an operator class: CREATE OPERATOR CLASS \
+        "Index an expression instead of the column, such as (lower({name}::text)) or \
+         ({name}::text). Or ask a superuser to create an operator class: CREATE OPERATOR CLASS \
          name DEFAULT FOR TYPE {base} USING neardup AS OPERATOR {EQUAL} = ({base}, {base})."
     ))
     .raise()
@@ -266,8 +268,8 @@ pub fn scope_value_hash(column: &EqualColumn, value: Value) -> u64 {
     hash_value(value, column.collation())
 }
 
-/// Combines the hashes of all scope columns into the first word of a key. The hash of NULL is
-/// `None`.
+/// Combines the hashes of the values in the scope columns, in column order, into the first word of
+/// a key. A NULL value has `None` instead of a hash.
 pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
     hashes.fold(0, |scope: u64, hash| {
         let mixed = scope.rotate_left(23) ^ hash.unwrap_or(0x9e37_79b9_7f4a_7c15);
@@ -278,22 +280,24 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
 fn refuse(index: Rel) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        "a neardup index needs one fingerprint, signature or bigint[] as its last column",
+        "a neardup index must have one fingerprint, signature or bigint[] column, as its last \
+         column",
     )
     .detail(
-        "The index compares the columns before it for equality, and finds near-duplicates only \
-         among rows with equal values.",
+        "The index compares all other columns for equality. It finds near-duplicates only among \
+         rows with equal values in those columns.",
     )
     .hint(instead_of_columns(index))
     .raise()
 }
 
-/// Returns a hint for the error that the columns of an index are unsuitable. The hint shows columns
-/// that the index could have instead of its own.
+/// Returns the hint of the error that the columns of an index are unsuitable. The hint shows
+/// columns that would be suitable.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.column_count();
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {
-        return "Write one column of fingerprints, and write it last: USING neardup (site, fp)."
+        return "Use only one column of fingerprints or signatures, and write it last: USING \
+                neardup (site, fp)."
             .to_owned();
     }
     let names: Vec<String> = (1..last)

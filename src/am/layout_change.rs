@@ -1,4 +1,6 @@
-//! Changes that a REINDEX would make to an index: its radius or similarity, and its layout.
+//! Changes that a REINDEX would make to an index: its radius or similarity, and its layout. The
+//! layout determines the permutations (ordered copies of all keys). For fingerprints it divides the
+//! bits into blocks, and for signatures the hashes into groups, the bands.
 use core::fmt::{self, Display, Formatter};
 
 use neardup_blocktree::block_layout::BlockLayout;
@@ -13,10 +15,10 @@ use neardup_pg::rel::Rel;
 /// Description of an index for users: its radius or similarity, and its layout.
 #[derive(PartialEq)]
 pub struct Description {
-    /// Radius or similarity of most searches; `None` for arrays.
+    /// Radius or similarity for which the index is built, because most searches use it; `None` for
+    /// arrays.
     bound: Option<UsualBound>,
-    /// Radius up to which a search reads at most one range of each permutation (one ordered copy of
-    /// all keys).
+    /// Maximum radius, in bits, of searches that read at most one range of each permutation.
     guaranteed_radius: u32,
     /// Number of blocks into which the bits of a fingerprint are divided.
     blocks: usize,
@@ -78,9 +80,9 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Describes the index that a REINDEX with `options` would make if `table` has `rows` rows. `None`
-/// if the description would be that of the present index. Raises an error if no layout fits the
-/// options.
+/// Describes the index that a REINDEX of `index` with `options` would make if `table` has `rows`
+/// rows. `None` if the REINDEX would not change the description. Raises an error if no layout fits
+/// the options.
 pub fn next_layout<const N: usize>(
     table: Rel,
     index: &Index<N>,

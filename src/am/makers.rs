@@ -1,5 +1,7 @@
 //! Finds the functions that make the fingerprints of a column or index. Reads them from the
-//! expressions of generated columns and index columns in the catalogue.
+//! expressions of generated columns and index columns in the catalogue. Only functions of this
+//! extension count: functions that are in the same schema and the same extension as `function`, the
+//! OID of any function of the extension.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -39,8 +41,8 @@ impl Maker {
         }
     }
 
-    /// Returns whether the distance of two fingerprints that the function makes estimates a
-    /// similarity.
+    /// Returns whether the distance of two fingerprints estimates a similarity of the texts from
+    /// which the function makes them.
     pub fn estimates_similarity(self) -> bool {
         matches!(self, Maker::Minhash64 | Maker::Minhash128)
     }
@@ -61,8 +63,7 @@ impl Maker {
 }
 
 /// Returns the distinct functions that make the values in the last column of an index. `function`
-/// is the OID of any function of the extension, by which other functions of the extension are
-/// recognized.
+/// is the OID of any function of the extension.
 pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     let mut makers = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -71,8 +72,9 @@ pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     distinct(makers)
 }
 
-/// Calls `each` with each expression that makes values in the last column of an index. These are
-/// the expression of the index column, and the expressions of the generated columns that it uses.
+/// Calls `each` with each expression that makes values in the last column of an index. If the last
+/// column is an expression, these are this expression and the expressions of the generated columns
+/// that it uses. If the last column is a generated column, it is the expression of that column.
 fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => {
@@ -90,17 +92,17 @@ fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     }
 }
 
-/// Options in a call of a function that makes a fingerprint or signature from a text. There is one
-/// element for each parameter after the text: its name, and the constant that was passed. The
-/// constant is `None` if another expression was passed.
+/// Options in a call of a function that makes a fingerprint or signature from a text. The list has
+/// an element for each parameter after the text: its name, and the constant that the call passes.
+/// The constant is `None` if the call passes an expression that is not a constant.
 pub type TextCall = Vec<(CString, Option<Constant>)>;
 
-/// Text form of a constant, with the OID of its type; `None` is NULL.
+/// Text form of a constant, with the OID of its type. `None` is the constant NULL.
 pub type Constant = Option<(CString, Oid)>;
 
-/// Returns the options of the distinct calls that make fingerprints or signatures from a text for
-/// the last column of an index. `function` is the OID of any function of the extension, by which
-/// other functions of the extension are recognized.
+/// Finds the calls that make fingerprints or signatures from a text for the last column of an
+/// index, and returns the options of each call. Calls with equal options are returned once.
+/// `function` is the OID of any function of the extension.
 pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
     let mut found: Vec<TextCall> = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -109,9 +111,10 @@ pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCal
     found
 }
 
-/// Returns the options of the distinct calls that make fingerprints or signatures from a text for a
-/// generated column; none if the column is not generated. `function` is the OID of any function of
-/// the extension, and `column` is counted from 1.
+/// Finds the calls that make fingerprints or signatures from a text for a generated column, and
+/// returns the options of each call. Calls with equal options are returned once. The list is empty
+/// if the column is not generated. `function` is the OID of any function of the extension.
+/// `column` is the attribute number of the column, from 1.
 pub fn text_calls_of_column(function: Oid, table: Rel, column: i16) -> Vec<TextCall> {
     let mut found = Vec::new();
     if let Some(expression) = table.generation_expression(column) {
@@ -158,16 +161,16 @@ fn add_text_calls(function: Oid, expression: Expr, found: &mut Vec<TextCall>) {
     }
 }
 
-/// Returns the distinct functions that make the values in a generated column; none if the column is
-/// not generated. `function` is the OID of any function of the extension, and `column` is counted
-/// from 1.
+/// Returns the distinct functions that make the values in a generated column, or an empty list if
+/// the column is not generated. `function` is the OID of any function of the extension. `column` is
+/// the attribute number of the column, from 1.
 pub fn makers_of_column(function: Oid, table: Rel, column: i16) -> Vec<Maker> {
     let expression = table.generation_expression(column);
     expression.map_or_else(Vec::new, |expression| called(function, expression))
 }
 
 /// Returns the distinct functions that an expression calls to make fingerprints. `function` is the
-/// OID of any function of the extension, by which other functions of the extension are recognized.
+/// OID of any function of the extension.
 fn called(function: Oid, expression: Expr) -> Vec<Maker> {
     let names = (expression.calls().into_iter())
         .filter_map(|(called, _)| name_in_extension_of(function, called));

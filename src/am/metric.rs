@@ -25,8 +25,9 @@ const MAX_BALL_WORDS: usize = 5;
 /// arrays. The other operations need distances, which arrays do not have.
 pub trait ValueMetric {
     /// Appends the keys of a row to `keys`. A fingerprint has one key, and a signature has one for
-    /// each band. An array has one for the sum of its elements and one for each element. If the
-    /// row's value is NULL, appends one key and returns false.
+    /// each band (group of its hashes). An array has one for the sum of the hashes of its distinct
+    /// elements, and then one for each distinct element. Returns whether the row has a value. If
+    /// the value is NULL, appends one key.
     fn keys<const N: usize>(&self, layout: &Layout, row: &IndexRow, keys: &mut Vec<Key<N>>)
     -> bool;
 
@@ -46,8 +47,9 @@ pub trait ValueMetric {
     /// published before they are in the index).
     fn in_flight(&self, value: Value) -> registry::Value;
 
-    /// Returns a number for the group of a value. Values of different groups are never near each
-    /// other. A group has fingerprints of one width, or signatures of one scheme, seed and length.
+    /// Returns the number of the group to which a value belongs. A group has fingerprints of one
+    /// width, or signatures of one scheme, seed and length. Values of different groups cannot be
+    /// compared, so they are never near each other.
     fn group(&self, value: Value) -> u64;
 
     /// Makes the ball of all values within `radius` (in bits or mismatches) of `center`. `oid` is

@@ -1,5 +1,6 @@
-//! Options of a neardup index (`CREATE INDEX ... WITH (...)`), and the layout that follows from
-//! them.
+//! Options of a neardup index (`CREATE INDEX ... WITH (...)`), and the block layout that follows
+//! from them. A block layout divides the bits of a fingerprint into blocks, and determines the
+//! permutations (ordered copies of all keys).
 use core::ffi::{CStr, c_int};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -21,8 +22,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::reloptions::{IntOption, OptionKind, OptionTexts, Options, RealOption};
 
-/// Value of the option `radius` if it is not given. Then the radius follows from the functions that
-/// make the fingerprints, or from their width.
+/// Value of the option `radius` if it is not given. The radius then follows from the expression
+/// that makes the fingerprints, or from the width of the fingerprints.
 const DEFAULT_RADIUS: c_int = -1;
 /// Maximum value of the option `radius`: the width in bits of the widest fingerprints.
 const MAX_RADIUS: c_int = 256;
@@ -30,7 +31,8 @@ const MAX_BLOCKS: c_int = 64;
 const DEFAULT_FILL: c_int = 90;
 const MIN_FILL: c_int = 50;
 
-/// Number that the server has assigned to the options of neardup indexes.
+/// Kind of options that the server has assigned to neardup indexes (`add_reloption_kind`). Set when
+/// the library is loaded.
 static KIND: OnceLock<OptionKind> = OnceLock::new();
 
 const SIMILARITY: &CStr =
@@ -108,8 +110,8 @@ pub fn register() {
     KIND.get_or_init(|| OPTIONS.register());
 }
 
-/// Parses the options of a statement (`amoptions`). Raises an error for impossible options if
-/// `validate` is true.
+/// Parses the options of a statement (`amoptions`), and returns them in the form in which the
+/// server caches them. If `validate` is true, raises an error for impossible options.
 pub fn parse(texts: OptionTexts, validate: bool) -> *mut pg_sys::bytea {
     let kind = *KIND.get().expect("registered when the library was loaded");
     let parsed = OPTIONS.parse(kind, texts, validate);
@@ -211,9 +213,9 @@ impl BuildOptions {
         (layout.metric.try_map(bands)).expect("`BandOptions::bands` raises its errors")
     }
 
-    /// Returns the block layout of an index of `rows` rows. It determines the permutations (ordered
-    /// copies of all keys). `layout` is the layout of the keys, and `bound` the radius or
-    /// similarity of most searches. Raises an error if no block layout fits the options.
+    /// Returns the block layout of an index of `rows` rows. `layout` is the layout of the keys, and
+    /// `bound` is the radius or similarity that most searches will use. Raises an error if no block
+    /// layout fits the options.
     pub fn block_layout<const N: usize>(
         &self,
         layout: &Layout,
@@ -241,15 +243,16 @@ impl BuildOptions {
     }
 }
 
-/// Returns the radius up to which a search of an index reads at most one range of each permutation
-/// (the guaranteed radius). `radius` and `blocks` are the options of the index. The result is
-/// smaller than `radius` if `blocks`, or the width of `bits` bits, does not allow that radius.
+/// Returns the guaranteed radius of an index on fingerprints of `bits` bits. A search within this
+/// radius reads at most one range of each permutation. `radius` and `blocks` are the options of the
+/// index. The guaranteed radius is smaller than `radius` if there are too few blocks or bits for a
+/// layout that guarantees `radius`.
 fn guaranteed_radius(radius: u32, blocks: u32, bits: u32) -> u32 {
     radius.min(blocks - 1).min(max_radius(bits))
 }
 
-/// Raises an error unless `radius` and `blocks` give a block layout for fingerprints of at least
-/// one width. A build may still fail for the width of its own fingerprints.
+/// Raises an error if no width of fingerprints allows the options `radius` and `blocks`. The width
+/// of this index is not known here, so a build checks the options again.
 fn check(radius: u32, blocks: u32) {
     const WIDEST: usize = 4;
     let errors = [64, 128, 64 * WIDEST as u32].map(|bits| {
@@ -278,7 +281,7 @@ fn refuse(radius: u32, blocks: u32, error: BlockLayoutError) -> ! {
     };
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("cannot cut fingerprints into {blocks} blocks for radius {radius}"),
+        format!("cannot divide fingerprints into {blocks} blocks for radius {radius}"),
     )
     .detail(detail)
     .hint(

@@ -1,4 +1,5 @@
-//! Progress of an index build, as `pg_stat_progress_create_index` shows it.
+//! Progress of an index build, as `pg_stat_progress_create_index` shows it. A build writes several
+//! permutations (ordered copies of all keys) one after the other.
 use core::ffi::c_char;
 
 use pgrx::pg_sys;

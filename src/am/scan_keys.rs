@@ -1,4 +1,6 @@
-//! Conditions and ORDER BY operators of a scan of a neardup index, read from its scan keys.
+//! Conditions and ORDER BY operators of a scan of a neardup index, read from its scan keys. The
+//! last column of the index has the values that are searched. Rows with equal values in the columns
+//! before it (the scope columns) form a scope.
 use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
@@ -7,7 +9,7 @@ use super::{sets, strategies};
 use neardup_pg::scan_key;
 use neardup_pg::value::Value;
 
-/// Rows that the conditions of a scan admit, by whether the last column is NULL.
+/// Rows that the conditions IS NULL and IS NOT NULL on the last column admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Rows with and without a value in the last column.
@@ -101,8 +103,9 @@ pub struct ScanQuals<'a> {
     pub presence: Presence,
     /// Hash of the scope; `None` if the conditions do not give a value for each scope column.
     pub scope: Option<u64>,
-    /// Row that this transaction has added just before the search that checks an exclusion
-    /// constraint; `None` if another row may have been near it at that moment.
+    /// Row that this transaction has just added, if no other row was near it at that moment. A
+    /// search that checks an exclusion constraint for this row need not read the index. `None` if
+    /// another row may have been near, and in all other searches.
     pub lone_row: Option<LoneRow>,
 }
 

@@ -22,10 +22,10 @@ pub struct Purpose {
     pub check: OldSnapshotCheck,
 }
 
-/// Search of an index whose keys may have any number of words. It holds no lock between calls. MVCC
-/// prevents a visible row's address from being reused for another visible row, so the search holds
-/// no pin either. Only an index-only scan holds a pin, because it does not read the rows
-/// ([`IndexPages::keep_leaf_pinned`]).
+/// Search of an index whose keys may have any number of words. It holds no lock between two calls.
+/// It usually holds no pin either: if VACUUM removes a row that the search has found, and its
+/// address is reused, the snapshot does not see the new row. An index-only scan does not read the
+/// rows, so it holds a pin ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
     /// Starts or restarts the search with the conditions and ORDER BY operators of a scan. Returns
     /// whether the server must check the conditions again for each row.

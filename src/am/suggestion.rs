@@ -4,9 +4,10 @@ use pgrx::pg_sys;
 
 use neardup_pg::catalog::{array_element, base_type, is_text};
 
-/// Returns an index column for CREATE INDEX that finds near-duplicates by an SQL expression of type
-/// `column_type`. It has the expression with an operator class or a cast, or as the argument of
-/// `minhash64`. `None` if no column suits the type.
+/// Suggests how to index `expression`, an SQL expression of type `column_type`, for searches for
+/// near-duplicates. Returns the text of an index column for CREATE INDEX: the expression with an
+/// operator class, with a cast, or as the argument of `minhash64`. `None` if nothing suits the
+/// type.
 pub fn key_for(expression: &str, column_type: pg_sys::Oid) -> Option<String> {
     let base = base_type(column_type);
     let element = array_element(base);

@@ -1,4 +1,5 @@
-//! Radius or similarity of most searches of an index, for which a build chooses the layout.
+//! Usual bound of an index: the radius or similarity that most searches of the index will use. A
+//! build chooses the layout for it.
 use neardup_blocktree::block_layout::default_radius;
 use neardup_blocktree::metric::{Metric, NEAR_DUPLICATE_SIMILARITY, UsualBound};
 
@@ -11,9 +12,10 @@ use neardup_pg::errors::UserError;
 use neardup_pg::expr::ExprKind;
 use neardup_pg::rel::Rel;
 
-/// Returns the radius or similarity of most searches of an index with these options. If the options
-/// have neither, returns a default that follows from the expressions of the index. `None` for
-/// arrays. Raises an error for a radius that is larger than the fingerprints' width.
+/// Returns the usual bound of an index with these options: the option `radius` or `similarity`, or
+/// a default if the option is not given. The default radius follows from the expression that makes
+/// the fingerprints, or from their width. `None` for an index on arrays. Raises an error for a
+/// radius that is larger than the fingerprints' width.
 pub fn usual_bound(
     table: Rel,
     index: Rel,

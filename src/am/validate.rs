@@ -13,7 +13,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::ValueType;
 
-/// Number of bytes after the centre in a ball of fingerprints.
+/// Number of bytes that a ball of fingerprints has after the bytes of its centre: four for the
+/// radius, and four of padding.
 pub const BALL_RADIUS_BYTES: i16 = 8;
 
 /// Returns the metric of a type whose values have this length in bytes (`typlen`) and are searched
@@ -97,12 +98,12 @@ pub fn require_valid_classes(index: Rel) {
         if let Some((what, _)) = problems(index.operator_class(column)).first() {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                format!("operator class of column {} is incomplete", column + 1),
+                format!("operator class of column {} is not valid", column + 1),
             )
-            .detail(format!("The check of the operator class reports: {what}."))
+            .detail(format!("The function amvalidate reports: {what}."))
             .hint(
-                "SELECT amvalidate(oid) FROM pg_opclass checks operator classes. Use an operator \
-                 class that comes with neardup.",
+                "Use an operator class of the extension neardup. To check an operator class, call \
+                 amvalidate with its OID.",
             )
             .raise();
         }
@@ -139,7 +140,7 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
         .collect();
     let defect = match kind {
         ClassKind::Values(Metric::Hamming { bits }) if !matches!(bits, 64 | 128 | 256) => {
-            Some("operator class is for a type of an unknown width")
+            Some("operator class is for a type that does not have 64, 128 or 256 bits")
         }
         ClassKind::Balls(center) if length(input) != center + BALL_RADIUS_BYTES => {
             Some("operator class stores values that are not the centers of its balls")
@@ -148,7 +149,7 @@ fn problems(opclass: pg_sys::Oid) -> Vec<(&'static str, pg_sys::Oid)> {
             Some("operator class lacks the operator ~= (strategy 2)")
         }
         ClassKind::Values(Metric::Overlap) if input != pg_sys::INT8ARRAYOID => {
-            Some("operator class for sets is for a type other than bigint[]")
+            Some("operator class for arrays is for a type other than bigint[]")
         }
         ClassKind::Scope if !has(EQUAL) => Some("operator class lacks the operator = (strategy 3)"),
         _ => None,

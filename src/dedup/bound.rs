@@ -235,9 +235,9 @@ impl SearchBound {
 }
 
 impl FingerprintBound {
-    /// Creates the bound of a search among fingerprints of `bits` bits. Raises an error if `bound`
-    /// is a similarity, but distances do not estimate similarities (`estimate`). `values` names the
-    /// index or column in that error.
+    /// Creates the bound of a search among fingerprints of `bits` bits. `estimate` says whether
+    /// distances of these fingerprints estimate similarities. Raises an error if they do not, but
+    /// `bound` is a similarity. `values` returns the name of the index or column for this error.
     pub fn new(
         bound: Bound,
         bits: u32,
@@ -305,8 +305,9 @@ fn refuse_both() -> ! {
     UserError::invalid_parameter("cannot specify both radius and similarity")
         .detail("A search has only one bound.")
         .hint(
-            "Fingerprints have a radius, such as radius => 6. Signatures, and fingerprints that \
-             minhash64 or minhash128 made, have a similarity, such as similarity => 0.8.",
+            "For fingerprints, pass a radius, such as radius => 6. For signatures, pass a \
+             similarity, such as similarity => 0.8. Fingerprints of minhash64 and minhash128 \
+             accept either bound.",
         )
         .raise()
 }
@@ -316,7 +317,7 @@ fn refuse_radius(relations: &LockedIndex) -> ! {
         "index \"{}\" is on signatures, which have no radius",
         relations.index().shown()
     ))
-    .detail("A radius is a number of differing bits between fingerprints.")
+    .detail("A radius is the maximum number of bits in which two fingerprints differ.")
     .hint("Pass a similarity instead, such as similarity => 0.8.")
     .raise()
 }

@@ -40,10 +40,11 @@ pub struct Column {
 }
 
 impl Column {
-    /// Opens a table to read the named column or, without a name, its only fingerprint column.
-    /// Returns `None` if the caller must search an index instead: there is no such column, or the
-    /// table has signatures and the bound is not a radius. Raises an error unless the caller may
-    /// read the column. The schema of `function` is used to find the extension's types.
+    /// Opens the table `oid` to read the column `name` or, without a name, its only fingerprint
+    /// column. Returns `None` if there is no such column, or if the table has signatures and the
+    /// bound is not a radius. The caller must then search an index instead. Raises an error unless
+    /// the caller may read the column. `function` is one of the extension's functions. The
+    /// extension's types are in the same schema.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
@@ -145,7 +146,8 @@ impl Column {
     }
 }
 
-/// Comparison of two fingerprints from a table scan, which returns only visible rows.
+/// Comparison of two fingerprints from a table scan. The scan returns only visible rows, so no row
+/// has to be fetched for the comparison.
 struct ColumnComparison;
 
 impl<const N: usize> RowComparison<N> for ColumnComparison {
@@ -221,6 +223,6 @@ fn several_columns() -> ! {
         PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,
         "the table has several fingerprint columns",
     )
-    .hint("Pass one of them as the argument column_name.")
+    .hint("Pass the name of one of these columns as the argument column_name.")
     .raise()
 }

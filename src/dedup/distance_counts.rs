@@ -1,5 +1,7 @@
 //! Number of pairs at each distance for the distance histogram, with a random sample of pairs for
-//! each distance.
+//! each distance. The distance of fingerprints is in bits. For signatures, a distance is the number
+//! of a histogram line: line 0 is similarity 1, and each further line is a lower step of
+//! similarity.
 use neardup_blocktree::key::Tid;
 
 use super::bottom_k_sample::{BottomKSample, mix};
@@ -28,8 +30,9 @@ impl Counts {
         }
     }
 
-    /// Starts counting the pairs of `sampled_rows` rows out of about `rows` rows. The caller then
-    /// adds each pair once for each of its rows that is in the sample, by [`Counts::add_sampled`].
+    /// Starts a count of the pairs of a sample: `sampled_rows` rows out of about `rows` rows. The
+    /// caller then adds pairs by [`Counts::add_sampled`]. A pair of two sampled rows must be added
+    /// twice, once for each of its rows.
     pub fn begin_sample(&mut self, sampled_rows: usize, rows: f64) {
         self.sample = Some(SampledPairs::new(
             sampled_rows,
@@ -52,8 +55,8 @@ impl Counts {
         self.by_distance.len() as u32 - 1
     }
 
-    /// Counts a pair of rows with the addresses `a` and `b`. The distance is in bits for
-    /// fingerprints, and the number of a histogram line for signatures.
+    /// Counts a pair of rows with the addresses `a` and `b`, and perhaps chooses it as an example.
+    /// `distance` must not exceed [`Counts::most`].
     #[inline]
     pub fn add(&mut self, a: Tid, b: Tid, distance: u32) {
         let (count, shown) = &mut self.by_distance[distance as usize];
@@ -97,7 +100,7 @@ impl Counts {
 
 /// Line of the histogram: a row of the result of `neardup_distance_histogram`.
 pub struct Line {
-    /// Distance in bits, or the number of the line for signatures.
+    /// Distance in bits or, for signatures, the number of this line.
     pub distance: u32,
     /// Number of pairs at this distance. An estimate if only a sample of rows was compared.
     pub pairs: i64,

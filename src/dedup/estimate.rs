@@ -39,8 +39,8 @@ impl SimilarityEstimate {
         Self::new(&makers_of_column(function, table, column), value_type)
     }
 
-    /// Returns whether distances of values of type `value_type` estimate similarities. `makers` are
-    /// the functions that made the values. It is empty if the catalog has no such function.
+    /// Returns whether distances of values of type `value_type` estimate similarities. `makers` has
+    /// the functions that made the values, and is empty if the catalog has no such function.
     fn new(makers: &[Maker], value_type: pg_sys::Oid) -> Self {
         match makers {
             [] if value_type == pg_sys::INT8OID => SimilarityEstimate::Undefined(

@@ -266,7 +266,8 @@ impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
 }
 
 /// Compares `sample_rows` randomly chosen entries of a fingerprint index with all entries, and adds
-/// the near pairs to `counts`. Only wanted entries take part.
+/// the near pairs to `counts`. Considers only the entries in `wanted`, whose rows meet the caller's
+/// filter.
 fn sample_fingerprints<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

@@ -80,8 +80,8 @@ impl KeyType {
             format!("{what} is of type {own}, not {wanted}"),
         )
         .detail(
-            "The key columns of the result have the type of the argument key_type, or bigint \
-             without this argument.",
+            "The key columns of the result have the type of the argument key_type. The default is \
+             bigint.",
         )
         .hint(format!("Pass NULL::{own} as the first argument, key_type."))
         .raise()
@@ -101,7 +101,7 @@ impl KeyType {
                         catalog::type_name(self.0)
                     ),
                 )
-                .detail("neardup compares keys so that pairs and clusters are reproducible.")
+                .detail("neardup sorts the keys, so that repeated calls return the same result.")
                 .hint("Use a key whose type has a default btree operator class.")
                 .raise()
             })

@@ -45,7 +45,7 @@ const LENGTH: usize = 3;
 const KEY: usize = 4;
 const KEEP: usize = 5;
 const FILTER: usize = 6;
-/// Position of the first of the text options.
+/// Position of the first text option among the arguments. The other text options follow it.
 const OPTIONS: usize = 7;
 
 /// Positions and names of the arguments that must not be NULL.
@@ -154,8 +154,9 @@ fn rows(relation: Rel) -> f64 {
     }
 }
 
-/// Reads the documents that the query returns, and collects their windows, which are sequences of
-/// `length` tokens. Stores the documents that have windows, with their numbers, in `documents`.
+/// Reads the documents that `query` returns, and returns their windows: all sequences of `length`
+/// consecutive tokens. Skips documents with fewer tokens. Numbers the other documents, from 0, and
+/// stores the number, the key and the text of each of them in `documents`.
 fn read(
     connection: &Connection,
     query: &[u8],
@@ -228,8 +229,9 @@ fn find(
     progress.finish();
 }
 
-/// Stores in `repeats` the repeated passages of the document with the number `number`. Its text, in
-/// the server encoding, is `bytes`.
+/// Finds the repeated passages of a document among the candidates in `repeated`, and stores them in
+/// `repeats`. `number` is the number of the document, and `bytes` is its text in the server
+/// encoding.
 fn store_runs(
     repeated: &mut RepeatedPassages<TempSpace>,
     number: u32,
@@ -285,6 +287,6 @@ fn refuse_number() -> ! {
         "too many documents",
     )
     .detail("At most 4294967295 documents can be compared.")
-    .hint("Compare parts of the table, with the argument filter.")
+    .hint("To compare only a part of the table, pass the argument filter.")
     .raise()
 }

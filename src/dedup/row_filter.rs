@@ -1,5 +1,6 @@
 //! Rows that take part in a job over a whole table: all rows, or the rows that meet the caller's
-//! `filter`.
+//! `filter`. A set of rows has either the row addresses in index entries or the addresses of
+//! visible row versions. The two addresses of a row can differ after a HOT update.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::KeyOrderScan;
 
@@ -17,14 +18,15 @@ use neardup_pg::storage::temp::TempSpace;
 pub enum Wanted {
     All,
     None,
-    /// Only the rows in this set. It has the row addresses in index entries or, if [`Wanted::rows`]
-    /// made the set, the addresses of visible row versions.
+    /// Only the rows in this set. It has the row addresses in index entries. If [`Wanted::rows`]
+    /// made the set, it has the addresses of visible row versions instead.
     Entries(TidSet),
 }
 
 impl Wanted {
-    /// Finds the entries of an index whose rows meet a condition. Without a condition, all entries
-    /// take part. Evaluates the condition with the rights of the caller.
+    /// Finds the rows that meet a condition. The set has the row addresses in the entries of
+    /// `index`. Without a condition, all rows take part. Evaluates the condition with the rights of
+    /// the caller.
     pub fn new<const N: usize>(
         condition: Option<&Condition>,
         index: &Index<N>,
@@ -64,9 +66,9 @@ impl Wanted {
         Self::from_list(&mut list, files)
     }
 
-    /// Reduces the set to one entry for each distinct fingerprint of an index: the first entry that
-    /// has a visible row. Fingerprints in different scopes are distinct, unless the scopes have the
-    /// same hash.
+    /// Reduces the set to one index entry for each distinct fingerprint: the first entry that has a
+    /// visible row. A scope is a group of rows that are compared only with each other. Equal
+    /// fingerprints in different scopes count as distinct, unless the scopes have the same hash.
     pub fn one_of_equals<const N: usize>(
         mut self,
         index: &Index<N>,

@@ -1,4 +1,6 @@
-//! Distance histogram by a sample: compares randomly chosen rows with all rows.
+//! Distance histogram by a sample: compares randomly chosen rows with all rows, and counts the near
+//! pairs at each distance. Two rows are near each other if their distance is within the bound of
+//! the histogram.
 use neardup_blocktree::crowded_centers::Nearness;
 use neardup_blocktree::filter;
 use neardup_blocktree::key::{Key, Tid};
@@ -40,10 +42,10 @@ struct SampledRow<R, const N: usize> {
 /// order.
 pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
 
-/// Chooses `sample_rows` random rows, compares them with all rows, and returns `counts` with the
-/// near pairs added. `nearness` decides by the keys which rows `comparison` compares.
-/// `for_each_batch` visits all rows in batches. It is called twice and must visit the same rows
-/// each time.
+/// Chooses `sample_rows` random rows, compares each visible one with all rows, and returns `counts`
+/// with the near pairs added. `nearness` decides by the index keys of two rows whether `comparison`
+/// compares the rows. `for_each_batch` visits all rows in batches. It is called twice and must
+/// visit the same rows each time.
 pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,

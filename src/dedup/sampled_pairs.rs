@@ -1,23 +1,28 @@
-//! Error estimate for a number of pairs that is estimated from a sample of rows.
+//! Error estimate for a number of pairs that is estimated from a sample of rows. Each sampled row
+//! is compared with all rows of the table, and its near pairs are counted.
 //!
 //! A few rows of a table have most of its pairs. The error therefore depends on how much the
 //! sampled rows differ in their numbers of pairs. The sample is divided into parts, and the
 //! variance of the parts' counts gives the variance of their sum.
 
-/// Number of parts into which the sampled rows are divided.
+/// Number of parts into which the sampled rows are divided. The error is estimated from the
+/// differences between the parts.
 const PARTS: usize = 32;
-/// Quantile of Student's distribution with `PARTS - 1` degrees of freedom, for 95 %.
+/// Quantile of Student's distribution with `PARTS - 1` degrees of freedom, for a two-sided interval
+/// of 95 %.
 const QUANTILE: f64 = 2.04;
 /// Upper 95 % limit of the expected count of pairs if the observed count is 0 ("rule of three").
 const NONE_SEEN: f64 = 3.0;
 
-/// Number of pairs of the sampled rows, by distance and by part of the sample.
+/// Counts of the pairs that contain a sampled row, by distance and by part of the sample.
 pub struct SampledPairs {
     /// Number of sampled rows.
     sampled: f64,
     /// Number of all rows.
     rows: f64,
-    /// Number of pairs of the sampled rows in each part, for each distance from 0.
+    /// Counts of pairs. There is one element for each distance, from 0. The element has one count
+    /// for each part of the sample. A pair is counted in the part of its sampled row. If both rows
+    /// of the pair are sampled, it is counted for each of them.
     counts: Vec<[u64; PARTS]>,
 }
 
@@ -32,15 +37,16 @@ impl SampledPairs {
         }
     }
 
-    /// Counts a pair of the sampled row with the number `row`. The sample must be numbered in
-    /// random order, because the number determines the row's part.
+    /// Counts a pair at a distance. `row` is the number of the pair's sampled row, which determines
+    /// the part of the sample. The sample must be numbered in random order.
     #[inline]
     pub fn add(&mut self, row: usize, distance: u32) {
         self.counts[distance as usize][row % PARTS] += 1;
     }
 
-    /// Returns how many pairs of the table each counted pair represents. The weight is halved
-    /// because a pair is counted for each of its two rows that is in the sample.
+    /// Returns how many pairs of the table each counted pair represents. If all rows were sampled,
+    /// each pair would be counted twice, once for each of its rows. Therefore the weight is half of
+    /// the number of rows divided by the size of the sample.
     pub fn weight(&self) -> f64 {
         self.rows / self.sampled / 2.0
     }

@@ -55,20 +55,20 @@ impl<'a> ScopeColumns<'a> {
     }
 }
 
-/// Numbers the scopes that share a hash, from 0. Scopes must be passed in the order of their
-/// hashes.
+/// Numbers that tell scopes with the same hash apart, from 0. Scopes must be passed in the order of
+/// their hashes, because the numbers are kept for one hash at a time.
 #[derive(Default)]
 pub struct ScopeNumbers {
     /// Hash of the scopes in `known`.
     hash: u64,
-    /// Distinct scopes with this hash. Their positions are their numbers.
+    /// Values of the distinct scopes with this hash. The position of a scope is its number.
     known: Vec<Values>,
 }
 
 impl ScopeNumbers {
-    /// Returns the number of a scope among the scopes with the same hash, in the order in which
-    /// they were first passed. `hash` is the scope's hash, and `values` are its values. Forgets
-    /// scopes with other hashes.
+    /// Returns the number of a scope among the scopes with the same hash. A new scope gets the next
+    /// number. `hash` is the hash of the scope, and `values` are the values of its columns. Forgets
+    /// all scopes that have another hash.
     pub fn number(&mut self, scope: &ScopeColumns, hash: u64, values: Values) -> u32 {
         if self.hash != hash {
             self.hash = hash;

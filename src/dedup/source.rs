@@ -26,8 +26,9 @@ use neardup_pg::value::Value;
 /// Returns the OID of the index that a caller names, or of the only matching index on a named
 /// table. If both signatures and fingerprints are indexed, a radius selects the fingerprints. A
 /// similarity, or no bound, selects the signatures. Among several indexes on one signature column,
-/// the similarity decides. Raises an error if no index or several match, or if the caller may not
-/// read the table. The schema of `function` is used to find the extension's types.
+/// selects the index that suits the caller's similarity best. Raises an error if no index or
+/// several match, or if the caller may not read the table. The schema of `function` is used to find
+/// the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -140,16 +141,18 @@ struct Candidate {
     partial: bool,
     /// True if the index is on signatures, false if it is on fingerprints.
     signatures: bool,
-    /// Numbers of the columns before the fingerprint or signature. 0 for an expression.
+    /// Attribute numbers of the columns before the fingerprint or signature. 0 for an expression.
     scope: Vec<i16>,
-    /// Number of the fingerprint or signature column. 0 if an expression makes the value.
+    /// Attribute number of the fingerprint or signature column. 0 if an expression makes the value.
     plain: i16,
-    /// Numbers of the table columns that the indexed fingerprint or signature is made from.
+    /// Attribute numbers of the table columns that the indexed fingerprint or signature is made
+    /// from.
     columns: Vec<i16>,
 }
 
-/// Returns all neardup indexes of a table whose values have distances, in the order of their OIDs.
-/// Closes them again, because the caller opens the selected index itself.
+/// Returns all neardup indexes of a table on fingerprints or signatures, in the order of their
+/// OIDs. Skips indexes on other values, which have no distances. Closes the indexes, because the
+/// caller opens the selected index itself.
 fn candidates(table: Rel) -> Vec<Candidate> {
     let mut found = Vec::new();
     for oid in table.indexes() {
@@ -236,7 +239,9 @@ fn choose(
     }
 }
 
-/// Selects one of several usable indexes on the same fingerprint or signature column.
+/// Selects one of several usable indexes on the same fingerprint or signature column. Prefers
+/// indexes without a scope, and indexes on the column itself. Raises an error if the choice is
+/// ambiguous.
 fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
     const HINT: &str = "Pass the index instead of the table.";
     let oid = table.oid();
@@ -370,8 +375,8 @@ fn no_index(
             format!("index \"{}\" is not valid", relation_name(one.oid)),
         )
         .hint(
-            "A CREATE INDEX CONCURRENTLY that did not finish left the index behind. Drop the index \
-             or run REINDEX.",
+            "CREATE INDEX CONCURRENTLY did not finish and left an invalid index. Drop the index or \
+             run REINDEX.",
         )
         .raise(),
         None => UserError::new(
@@ -384,8 +389,9 @@ fn no_index(
 }
 
 /// Returns the CREATE INDEX statement for the hint of an error about a missing index. `column` is
-/// the number of the column that the caller named. Without it, the statement has a suitable column.
-/// Suggests a column of signatures only if `bound` is not a radius.
+/// the attribute number of the column that the caller named. If it is `None`, this function chooses
+/// a column of the table. It suggests a column of signatures only if `bound` is not a radius.
+/// `function` is a function of the extension, by which the extension's types are found.
 fn statement(
     table: Rel,
     column: Option<i16>,
@@ -432,7 +438,7 @@ fn refuse_partitioned(table: pg_sys::Oid) -> ! {
     )
     .detail("The rows are in the partitions, and each partition has its own index.")
     .hint(format!(
-        "Pass a partition to find near-duplicates within it. {}",
+        "To find near-duplicates within a partition, pass the partition. {}",
         instead_of(table)
     ))
     .raise()
@@ -443,10 +449,10 @@ fn refuse_parent(table: Rel) -> ! {
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("other tables inherit from table \"{}\"", table.shown()),
     )
-    .detail("Their rows also belong to this table, and each table has its own index.")
+    .detail("The rows of those tables also belong to this table, but each table has its own index.")
     .hint(format!(
-        "Pass one of these tables to find near-duplicates within it, or an index of this table to \
-         search only its own rows. {}",
+        "To find near-duplicates within one of those tables, pass that table. To search only the \
+         own rows of this table, pass one of its indexes. {}",
         instead_of(table.oid())
     ))
     .raise()
@@ -459,19 +465,20 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     )
     .detail("A view has no rows and no index of its own.")
     .hint(format!(
-        "Pass the view's table, and the view's condition as filter => '...'. {}",
+        "Pass the table of the view, and pass the condition of the view as filter => '...'. {}",
         instead_of(view)
     ))
     .raise()
 }
 
-/// Returns a sentence for the hint of an error about a relation that cannot be searched by one
-/// index, such as a view. It suggests a join, which finds the pairs in any relation.
+/// Returns a sentence that suggests a join, which finds the near-duplicates in any relation. It is
+/// for the hint of an error about a relation that no single index covers, such as a view.
 fn instead_of(relation: pg_sys::Oid) -> String {
     let name = qualified_relation(relation).unwrap_or_default();
     let name = String::from_utf8_lossy(&name);
     format!(
-        "A join with <~> or <%> finds all near-duplicates, such as FROM {name} a JOIN {name} b ON \
-         a.fp <~> b.fp <= 6 AND a.id < b.id; neardup_components makes clusters from its pairs."
+        "To find all near-duplicates, use a join with <~> or <%>, such as FROM {name} a JOIN \
+         {name} b ON a.fp <~> b.fp <= 6 AND a.id < b.id. To make clusters from the pairs of the \
+         join, use neardup_components."
     )
 }

@@ -19,8 +19,9 @@ use neardup_pg::errors::{UserError, UserNotice};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::server;
 
-/// Maximum number of comparisons of two sketches in an exhaustive search of signatures. They take
-/// about a minute. A search that needs more comparisons raises an error.
+/// Maximum number of comparisons of two sketches in an exhaustive search of signatures. A sketch is
+/// the part of an index key that summarizes a signature. So many comparisons take about a minute. A
+/// search that needs more raises an error.
 const MOST_COMPARISONS: f64 = 1e10;
 /// Comparisons of two sketches per second on one processor, for estimates in messages. Measured
 /// (Xeon with AVX-512): 240 million by `neardup_pairs`, 80 million by `neardup_clusters`.
@@ -33,17 +34,21 @@ const MOST_CANDIDATES: f64 = 2e7;
 const LOOK_UPS_PER_SECOND: f64 = 4e6;
 /// Number of rows of an index up to which every search is allowed, regardless of its work.
 const FEW_ROWS: f64 = 5000.0;
-/// Minimum recall, in percent, at which the hint of an error suggests an approximate search.
+/// Minimum recall, in percent, at which the hint of an error suggests an approximate search. The
+/// recall is the expected share of the wanted pairs that such a search finds.
 const WORTH_OFFERING: f64 = 50.0;
-/// Maximum estimated time, in nanoseconds, of a search with a larger radius than its fingerprint
-/// index was built for. A search that takes longer raises an error.
+/// Maximum estimated time, in nanoseconds, of a search in a fingerprint index, if its radius is
+/// larger than the radius that the index was built for. A search with a longer estimate raises an
+/// error.
 const LONGEST: f64 = 60e9;
-/// Maximum expected number of pairs of unrelated fingerprints that are within the radius by chance.
-/// With more pairs, a search with a larger radius than the index was built for raises an error.
+/// Maximum expected number of pairs of unrelated fingerprints that are within a search's radius by
+/// chance. If more pairs are expected, a search with a larger radius than the index was built for
+/// raises an error.
 const MOST_PAIRS: f64 = 1e8;
 
-/// End of the hint for functions with a parameter `exhaustive`, which disables the work limit.
-pub const BY_PARAMETER: &str = "pass exhaustive => true to search anyway";
+/// First sentence of the hint for functions with a parameter `exhaustive`, which disables the work
+/// limit.
+pub const BY_PARAMETER: &str = "Pass exhaustive => true to search anyway.";
 
 /// Plan of a search for all pairs of signatures.
 pub struct SignaturePlan {
@@ -62,8 +67,8 @@ impl SignaturePlan {
     /// also by bands if that may miss pairs, but `bound` or the session's settings allow it. In all
     /// other cases the search is exhaustive: it compares all wanted rows with each other.
     ///
-    /// Raises an error if an exhaustive search takes too much work. The text `otherwise` is the end
-    /// of that error's hint. If `otherwise` is `None`, the work is not limited.
+    /// Raises an error if an exhaustive search takes too much work. The text `otherwise` is the
+    /// start of that error's hint. If `otherwise` is `None`, the work is not limited.
     pub fn new<const N: usize>(
         relations: &LockedIndex,
         index: &Index<N>,
@@ -121,8 +126,8 @@ fn describe_bounds(bands: &Bands, bound: SignatureBound) -> String {
     )
 }
 
-/// Returns the expected percentage of the pairs with exactly the wanted similarity that a search by
-/// bands finds, rounded down to one decimal.
+/// Returns the recall of a search by bands in percent, rounded down to one decimal. The recall is
+/// the expected share of the pairs with exactly the wanted similarity that the search finds.
 fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
     (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
 }
@@ -131,24 +136,23 @@ fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
 fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBound) {
     UserNotice {
         message: format!(
-            "index \"{}\" is searched by its bands, which can miss pairs",
+            "search of index \"{}\" is approximate and can miss pairs",
             relations.index().shown()
         ),
         detail: format!(
-            "{}. The search finds about {} % of the pairs with exactly this similarity, and more \
-             of the pairs with a higher similarity.",
+            "{}. The search finds about {} % of the pairs with exactly this similarity, and a \
+             larger share of the pairs with a higher similarity.",
             describe_bounds(bands, bound),
             recall(bands, bound)
         ),
-        hint: "The search is approximate because neardup.allow_approximate is on. Set it to off \
-               for an exact search."
+        hint: "The setting neardup.allow_approximate is on. For an exact search, set it to off."
             .to_owned(),
     }
     .report();
 }
 
 /// Raises error 54000: an exhaustive search of signatures takes too much work. `work` has its
-/// numbers of comparisons and candidates. `otherwise` is the end of the hint.
+/// numbers of comparisons and candidates. `otherwise` is the start of the hint.
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
@@ -162,22 +166,23 @@ fn refuse_signatures(
     } else {
         format!(", hashes = {hashes}")
     };
-    let mut hint = make_index(relations, &format!("similarity = {limit}{of}"));
     let seconds = work.comparisons / COMPARISONS_PER_SECOND + work.candidates / LOOK_UPS_PER_SECOND;
     let found = recall(bands, bound);
+    let mut hint = String::new();
     if found >= WORTH_OFFERING {
         hint += &format!(
-            "; or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
-             exactly this similarity in this index"
+            "Or SET neardup.allow_approximate = on, to find about {found} % of the pairs with \
+             exactly this similarity in this index. "
         );
     }
+    hint += &make_index(relations, &format!("similarity = {limit}{of}"));
     too_much(
         relations,
         describe_bounds(bands, bound),
         format!(
-            "all pairs of {} rows: {:.0} comparisons, and about {:.0} pairs to look up in the \
-             table. At {:.0} million comparisons and {:.0} million lookups per second, the search \
-             takes about {seconds:.0} seconds",
+            "The search compares all pairs of {} rows. It needs {:.0} comparisons, and looks up \
+             about {:.0} pairs in the table. At {:.0} million comparisons and {:.0} million \
+             lookups per second, the search takes about {seconds:.0} seconds.",
             work.rows,
             work.comparisons,
             work.candidates,
@@ -214,7 +219,7 @@ pub fn check_fingerprints<const N: usize>(
             &format!("radius = {radius}, blocks = {}", radius + 1),
         )
     } else {
-        "Use a smaller radius".to_owned()
+        "Or use a smaller radius.".to_owned()
     };
     too_much(
         relations,
@@ -223,9 +228,10 @@ pub fn check_fingerprints<const N: usize>(
             plan.radius
         ),
         format!(
-            "{rows:.0} rows with many others: about {:.0} comparisons, and about {pairs:.0} pairs \
-             by chance alone. At {:.0} million comparisons per second, the search takes about \
-             {:.1} seconds, including the time to read the index",
+            "The search of {rows:.0} rows needs about {:.0} comparisons. It finds about \
+             {pairs:.0} pairs of unrelated rows, which are within this radius by chance. At {:.0} \
+             million comparisons per second, the search takes about {:.1} seconds, including the \
+             time to read the index.",
             plan.comparisons,
             PairPlan::<N>::comparisons_per_second() / 1e6,
             plan.cost / 1e9
@@ -249,8 +255,8 @@ fn share_within(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// Returns a hint with the statement that creates an index with these options on the columns of the
-/// searched index.
+/// Returns the last sentence of a hint, with the statement that creates an index with these options
+/// on the columns of the searched index.
 fn make_index(relations: &LockedIndex, options: &str) -> String {
     let table = relations.table().qualified_name();
     let columns = server::pg_get_indexdef_columns(relations.index().oid(), false);
@@ -260,16 +266,16 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
         ""
     };
     format!(
-        "Create an index for this search: CREATE INDEX ON {} USING neardup ({}) WITH \
-         ({options}){predicate}",
+        "Or create an index for this search: CREATE INDEX ON {} USING neardup ({}) WITH \
+         ({options}){predicate};",
         String::from_utf8_lossy(&table),
         columns.unwrap_or_default().to_string_lossy()
     )
 }
 
 /// Raises error 54000: a search has a wider bound than the index was built for, and takes too much
-/// work. The error's detail has the texts `limit` and `work`. The error's hint has the texts `hint`
-/// and `otherwise`.
+/// work. `limit` and `work` are texts for the error's detail, and `hint` and `otherwise` for its
+/// hint.
 fn too_much(
     relations: &LockedIndex,
     limit: String,
@@ -280,11 +286,11 @@ fn too_much(
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
         format!(
-            "search beyond the guarantee of index \"{}\" would take too long",
+            "search of index \"{}\" would take too long",
             relations.index().shown()
         ),
     )
-    .detail(format!("{limit}. The search compares {work}."))
-    .hint(format!("{hint}; or {otherwise}."))
+    .detail(format!("{limit}. {work}"))
+    .hint(format!("{otherwise} {hint}"))
     .raise()
 }

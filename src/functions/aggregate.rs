@@ -1,5 +1,6 @@
 //! The aggregates `simhash_agg(text, float8)` and `simhash128_agg(text, float8)`: fingerprint of a
-//! group of rows, each with one feature and its weight.
+//! group of rows, each with one feature and its weight. The state of a group has sums of weights,
+//! from which the bits of the fingerprint follow.
 use neardup_sketch::hash::FeatureHash;
 use neardup_sketch::memory::GrowVec;
 use neardup_sketch::simhash::exact::ExactAccumulator;
@@ -11,9 +12,9 @@ use neardup_pg::aggregate::GroupWords;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Transition function of both aggregates: adds the weighted feature of a row to the state of its
-/// group. The state has the sums of weights from which the bits of the fingerprint follow. Ignores
-/// a row whose feature or weight is NULL, like the server's aggregates.
+/// Transition function of both aggregates: adds the weighted feature of a row to the sums of
+/// weights of its group. Ignores a row whose feature or weight is NULL, like the server's
+/// aggregates.
 fn add<const W: usize>(call: &mut Call) -> Datum
 where
     [u64; W]: FeatureHash,
@@ -35,8 +36,8 @@ where
     state.as_datum()
 }
 
-/// Combine function of both aggregates: adds the sums of another process (argument 1) to those of
-/// this process (argument 0).
+/// Combine function of both aggregates: adds the sums of weights of another process (argument 1) to
+/// those of this process (argument 0).
 fn merge<const W: usize>(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -51,8 +52,8 @@ fn merge<const W: usize>(call: &mut Call) -> Datum {
     ours.as_datum()
 }
 
-/// Serialization function of both aggregates: returns the sums of a group as bytea, for another
-/// process of this server.
+/// Serialization function of both aggregates: returns a group's sums of weights as bytea, for
+/// another process of this server.
 fn save(call: &mut Call) -> Datum {
     let Some(state) = GroupWords::from_arg(call, 0) else {
         return call.return_null();
@@ -63,7 +64,7 @@ fn save(call: &mut Call) -> Datum {
     varlena::build(&[&bytes])
 }
 
-/// Deserialization function of both aggregates: reads the sums of a group from the bytea that
+/// Deserialization function of both aggregates: reads a group's sums of weights from the bytea that
 /// [`save`] returned.
 fn load(call: &mut Call) -> Datum {
     let (words, _) = call.bytes(0).as_chunks::<8>();

@@ -69,9 +69,12 @@ fn make<K>(
     // A negative number is as invalid as 0.
     let [count, length] = [bands, rows].map(|number| usize::try_from(number).unwrap_or(0));
     new(count, length).unwrap_or_else(|error| {
-        UserError::invalid_parameter(format!("cannot make {bands} keys of {rows} rows"))
+        UserError::invalid_parameter(format!("cannot make {bands} band keys of {rows} rows each"))
             .detail(format!("{} The value has {}.", error, value()))
-            .hint("More rows make fewer unrelated values share a key. More bands find more pairs.")
+            .hint(
+                "With more rows in a band, fewer unrelated values share a key. With more bands, \
+                 more near-duplicates share a key.",
+            )
             .raise()
     })
 }

@@ -12,15 +12,15 @@ use neardup_pg::memory::{check_interrupts, maintenance_work_mem};
 use neardup_pg::varlena;
 
 /// Maximum memory in bytes that the aggregate uses, even if `maintenance_work_mem` is larger. The
-/// server cannot allocate more at once.
+/// state is in one buffer, and the server cannot allocate more than 1 GB at once.
 const MAX_BYTES: usize = 256 << 20;
-/// `maintenance_work_mem` divided by this number is the maximum size of the aggregate's state. The
-/// remaining memory is for a copy while the state grows or is sorted, and for the unused half of a
-/// grown buffer. At the limit, features are counted in a sample of the documents.
+/// Number of equal shares into which the memory of the aggregate is divided. The state may use one
+/// share. The others are for a copy while the state grows or is sorted, and for the unused half of
+/// a grown buffer. At its limit, the state counts features only in a sample of the documents.
 const SHARES: usize = 4;
 
-/// Transition function: adds the features of a document to the counts. Ignores a document that is
-/// NULL, like the server's aggregates.
+/// Transition function: adds the features of a document to the feature counts in the state. Ignores
+/// a document that is NULL, like the server's aggregates.
 fn add(call: &mut Call) -> Datum {
     let state = GroupWords::from_arg(call, 0);
     if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
@@ -64,22 +64,23 @@ fn add(call: &mut Call) -> Datum {
 }
 
 /// Returns `share`, the share of the documents above which a feature is common. Raises an error
-/// unless it is between 0 and 1.
+/// unless it is above 0 and below 1.
 fn share(share: f64) -> f64 {
     if !(share > 0.0 && share < 1.0) {
         UserError::invalid_parameter(format!("share {share} is out of range"))
             .detail("A share is a number between 0 and 1.")
             .hint(
-                "0.02 finds the features of more than 2 % of the documents. The share should be \
-                 greater than that of the copies of one text.",
+                "For example, 0.02 finds the features that occur in more than 2 % of the \
+                 documents. If some texts have many copies, pass a share greater than the share of \
+                 the copies.",
             )
             .raise();
     }
     share
 }
 
-/// Combine function: adds the counts of another process (argument 1) to those of this process
-/// (argument 0).
+/// Combine function: adds the feature counts of another process (argument 1) to those of this
+/// process (argument 0).
 fn merge(call: &mut Call) -> Datum {
     let (ours, theirs) = (GroupWords::from_arg(call, 0), GroupWords::from_arg(call, 1));
     let Some(theirs) = theirs else {
@@ -116,13 +117,13 @@ fn finish(call: &mut Call) -> Datum {
 fn report_sample(Sampled { documents, one_of }: Sampled) {
     UserNotice {
         message: format!(
-            "neardup_common_features counted a sample of {documents} documents, one in {one_of}"
+            "neardup_common_features read only a sample of {documents} documents, one in {one_of}"
         ),
         detail:
-            "The features of all documents take more than a quarter of maintenance_work_mem. A \
-             feature whose share is near the limit can be wrongly missing or included."
+            "The features of all documents need more than a quarter of maintenance_work_mem. The \
+             result may wrongly omit or include a feature whose share is near the limit."
                 .to_owned(),
-        hint: "Set maintenance_work_mem higher to count all documents.".to_owned(),
+        hint: "To count the features of all documents, increase maintenance_work_mem.".to_owned(),
     }
     .report();
 }

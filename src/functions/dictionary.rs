@@ -52,16 +52,16 @@ impl TextSetting for UserWordsSetting {
     fn warn_of_change() {
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_WARNING,
-            "other words in neardup.jieba_user_words change the fingerprints of Chinese texts",
+            "the new words in neardup.jieba_user_words change the fingerprints of Chinese texts",
             "neardup",
         )
         .set_detail(
-            "Stored and indexed fingerprints were computed with the old words, and cannot be \
-             compared with new ones.",
+            "Stored and indexed fingerprints were computed with the old words. They cannot be \
+             compared with new fingerprints.",
         )
         .set_hint(
-            "Compute all fingerprints with tokens \"jieba\", \"jieba_search\" or \
-             \"jieba_tfidf\" again, and set the same words on standby servers.",
+            "Recompute all fingerprints that use the tokens \"jieba\", \"jieba_search\" or \
+             \"jieba_tfidf\". Set the same words on standby servers.",
         )
         .report(PgLogLevel::WARNING);
     }
@@ -113,16 +113,17 @@ fn compare(words: &UserWords) {
     }
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_WARNING,
-        "jieba knows other words than those with which stored fingerprints were computed",
+        "stored fingerprints were computed with different words in neardup.jieba_user_words",
         "neardup",
     )
     .set_detail(format!(
-        "neardup.jieba_words_hash is {}, neardup_jieba_words_hash() is {found}.",
+        "The setting neardup.jieba_words_hash is {}, but the function neardup_jieba_words_hash() \
+         returns {found}.",
         shown(&expected)
     ))
     .set_hint(
-        "Set neardup.jieba_user_words as it was. Or compute all fingerprints with tokens \
-         \"jieba\", \"jieba_search\" or \"jieba_tfidf\" again, and then set \
+        "Restore the old value of neardup.jieba_user_words. Or recompute all fingerprints that use \
+         the tokens \"jieba\", \"jieba_search\" or \"jieba_tfidf\", and then set \
          neardup.jieba_words_hash to the new hash.",
     )
     .report(PgLogLevel::WARNING);
@@ -143,13 +144,14 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
         .is_err()
     {
         return Err(Refusal {
-            detail: "There is not enough memory to read the list.".to_owned(),
+            detail: "The server does not have enough memory to read the list.".to_owned(),
             hint: "Write a shorter list.",
         });
     }
     let text = str::from_utf8(value).map_err(|_| Refusal {
         detail: "The words are not valid UTF-8.".to_owned(),
-        hint: "Write them into postgresql.conf in UTF-8, whatever the encoding of the database.",
+        hint: "Write the words in postgresql.conf in UTF-8, even if the database has another \
+               encoding.",
     })?;
     UserWords::parse(text).map_err(|error| Refusal {
         // The message is in ASCII, because there may be no database yet, and so no encoding.
@@ -159,7 +161,7 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
                 format!("\"{}\": {error}", shown(entry.as_bytes()))
             }
         },
-        hint: "Write words separated by commas, each optionally followed by its frequency.",
+        hint: "Separate the words by commas. A word can be followed by its frequency.",
     })
 }
 
@@ -198,17 +200,18 @@ fn warn_of_other_servers() {
     };
     UserError::new(
         PgSqlErrorCode::ERRCODE_WARNING,
-        "neardup.jieba_user_words is set in a database that works with other servers",
+        "neardup.jieba_user_words is set in a database that is connected to other servers",
     )
     .detail(format!(
-        "Extension \"{}\" is installed. A server with other words computes other fingerprints for \
-         the same Chinese text.",
+        "The extension \"{}\" is installed. If another server has different words, it computes \
+         different fingerprints for the same Chinese text.",
         other.to_string_lossy()
     ))
     .hint(
-        "Compare neardup_expert_settings_digest() on all servers. Then set \
-         neardup.jieba_words_hash to neardup_jieba_words_hash() for the database on each server. \
-         This ends this warning, and sessions that find other words get a warning of their own.",
+        "Check that neardup_expert_settings_digest() returns the same value on all servers. Then \
+         set neardup.jieba_words_hash for the database on each server to the result of \
+         neardup_jieba_words_hash(). After that, a session warns only if its words have another \
+         hash.",
     )
     .warn();
 }

@@ -101,7 +101,7 @@ impl Write for TextBuffer {
         if self.text.len() + part.len() > MAX_TEXT {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                "marked text is too long",
+                "text with marked changes is too long",
             )
             .detail(format!("A text can have at most {MAX_TEXT} bytes."))
             .hint("Pass a number of words as context, or compare parts of the texts.")
@@ -129,8 +129,8 @@ fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
             UserError::invalid_parameter("context must not be negative")
                 .detail(format!("The context is {context}."))
                 .hint(
-                    "The context is the number of words shown beside a change; NULL shows the \
-                     whole text.",
+                    "The context is the number of words shown before and after each change. NULL \
+                     shows the whole text.",
                 )
                 .raise()
         })

@@ -69,8 +69,8 @@ pub fn has_null(call: &Call) -> bool {
     (0..call.arg_count()).any(|n| n != WITHOUT && call.is_null(n))
 }
 
-/// `neardup_text_without(body, without, html)`: text without its parts that consist of features of
-/// the set. NULL if no text remains.
+/// `neardup_text_without(body, without, html)`: the parts of a text that remain after the features
+/// of the set `without` are removed. NULL if no text remains.
 fn text_without(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();

@@ -120,7 +120,7 @@ impl AsRef<[u8]> for FeatureBytes<'_> {
     }
 }
 
-/// Returns the error that the weight of a feature is invalid. `name` describes the weight at the
+/// Returns the error for an invalid weight of a feature. `name` describes the weight at the
 /// beginning of the error's detail, "... is infinite."
 pub fn bad_weight(name: &str, error: WeightError) -> UserError {
     let value = match error.weight {
@@ -129,7 +129,7 @@ pub fn bad_weight(name: &str, error: WeightError) -> UserError {
     };
     UserError::invalid_parameter("a weight must be a finite number of zero or more")
         .detail(format!("{name} is {value}."))
-        .hint("A feature cannot count against others. Omit the feature, or give it the weight 0.")
+        .hint("To ignore a feature, omit it or give it the weight 0.")
 }
 
 export! {

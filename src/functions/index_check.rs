@@ -1,4 +1,6 @@
-//! `neardup_index_check`: verification of an index.
+//! `neardup_index_check`: verification of an index. An index consists of permutations, which are
+//! ordered copies of all keys, so a row has an entry in each permutation. In an index on arrays, a
+//! row has an entry for each element of its array instead.
 use neardup_blocktree::check::CheckStats;
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::sets;
@@ -72,9 +74,10 @@ struct IndexedRows<'a, const N: usize> {
     rows: Vec<IndexedRow<N>>,
     /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// For an index on arrays, one number for each element of `rows`: the sum of the array elements
-    /// under which the row was found. When the last permutation begins, this sum is compared with
-    /// the sum in the row's key. `None` for other indexes.
+    /// For an index on arrays, one sum for each row in `rows`: the sum of the array elements under
+    /// which the row was found in the index. When the last permutation begins, this sum is compared
+    /// with the sum of all elements of the row's array, which is in the row's key. `None` for other
+    /// indexes.
     sums: Option<Vec<u64>>,
     /// True if other sessions may write. Then the address of a row may be reused while the index is
     /// read, so only rows that are still visible must occur exactly once.
@@ -137,7 +140,8 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Sorts the rows by address, and prepares `sums` for them.
+    /// Sorts the rows by address. For an index on arrays, the first call also creates `sums`, with
+    /// 0 for each row.
     fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.tid);
         self.sorted = true;

@@ -41,9 +41,8 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index whose OID is argument 0. Returns a record of the columns that `columns`
-/// chooses from the measured ones. Reads every page of the index. Other sessions may read and write
-/// rows meanwhile.
+/// Measures the index whose OID is argument 0, and returns a record. `columns` returns the columns
+/// of the record. Reads every page of the index. Other sessions may read and write rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
@@ -137,8 +136,9 @@ fn measure<const N: usize>(
     }
 }
 
-/// Returns the column `probed_radius`. It is NULL with scope columns, because the plan of a search
-/// then depends on the number of rows in the scope.
+/// Returns the column `probed_radius`: the largest radius, in bits, at which a search reads only
+/// buckets, not a whole permutation. It is NULL with scope columns, because the plan of a search
+/// then depends on the number of rows in the scope. It is also NULL for signatures.
 fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
     let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
     let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));

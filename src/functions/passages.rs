@@ -39,18 +39,18 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
         PassageError::OutOfRange => {
             UserError::invalid_parameter(format!("length {length} is out of range"))
                 .detail(format!(
-                    "The length is the number of tokens of the shortest passage that is always \
-                     found, from 1 to {MAX_LENGTH}."
+                    "The length is the number of tokens in the shortest passage that is certain to \
+                     be found. It must be from 1 to {MAX_LENGTH}."
                 ))
-                .hint("An English sentence has about 20 words.")
+                .hint("For comparison, an English sentence has about 20 words.")
                 .raise()
         }
         PassageError::ShorterThanShingle => {
             let shingle = options.shingle;
             UserError::invalid_parameter(format!("length {length} is less than shingle {shingle}"))
                 .detail(format!(
-                    "Each hash covers {shingle} consecutive tokens, so a passage has at least as \
-                     many."
+                    "Each hash covers {shingle} consecutive tokens, so a passage must have at \
+                     least {shingle} tokens."
                 ))
                 .hint(format!(
                     "Pass a length from {shingle} to {MAX_LENGTH}, or a smaller shingle."
@@ -63,9 +63,15 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
                 .filter(|(_, tokens)| !tokens.are_keywords());
             let ordered: Vec<&str> = ordered.map(|(name, _)| *name).collect();
             let name = options.tokens.name();
-            UserError::invalid_parameter(format!("passages cannot be made of tokens \"{name}\""))
-                .detail("A passage is a run of consecutive tokens; keywords are not consecutive.")
-                .hint(format!("Pass one of: {}.", ordered.join(", ")))
+            UserError::invalid_parameter(format!("cannot find passages with tokens \"{name}\""))
+                .detail(
+                    "A passage is a sequence of consecutive tokens, but keywords are not \
+                     consecutive.",
+                )
+                .hint(format!(
+                    "Pass one of these values for tokens: {}.",
+                    ordered.join(", ")
+                ))
                 .raise()
         }
     })
@@ -86,10 +92,10 @@ fn hashes(
         let count = hashes.len();
         UserError::new(
             PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            "the text has too many passages for an array",
+            "text has too many passages for an array",
         )
         .detail(format!(
-            "The text has {count} hashes, but at most {MAX_HASHES} are possible."
+            "The text has {count} hashes of passages, but an array can have at most {MAX_HASHES}."
         ))
         .hint("Pass a greater length, or split the text into parts.")
         .raise();
@@ -105,7 +111,7 @@ fn of_text(call: &mut Call) -> Datum {
 }
 
 /// `passages_without(body, without, length, tokens, shingle, html, accents, digits)`: hashes of the
-/// passages of a text, without the features of the set `without`.
+/// passages of a text. Ignores the features in the set `without`.
 fn of_text_without(call: &mut Call) -> Datum {
     if has_null(call) {
         return call.return_null();

@@ -1,8 +1,9 @@
 //! Shared keys in SQL, for equality joins in engines without the index: `neardup_keys` and
 //! `minhash_keys` return keys that near-duplicates have in common. `neardup_meet` and
-//! `minhash_meet` return whether two values with a common key are near-duplicates.
+//! `minhash_meet` return whether two values with a common key are near-duplicates. A key maker
+//! computes the keys for one choice of parameters, such as the radius.
 //!
-//! [`neardup_blocktree::shared_keys`] computes the keys. A key maker has the values that are
+//! [`neardup_blocktree::shared_keys`] has the key makers. A key maker contains the values that are
 //! derived from the parameters (masks of bits, or bands). All rows of a statement have the same
 //! parameters, so the key maker is cached for the next call.
 use std::cell::RefCell;
@@ -56,8 +57,8 @@ pub(super) fn cached<P: PartialEq + Copy, K>(
     })
 }
 
-/// Parameters of keys of fingerprints: the radius in bits, and the number of blocks or `None` for
-/// the default.
+/// Parameters of a key maker for fingerprints: the radius in bits, and the number of blocks (groups
+/// of bits) or `None` for the default.
 type BlockParameters = (i32, Option<i32>);
 
 /// Fingerprint type with `N` words of 64 bits.
@@ -159,9 +160,9 @@ fn text_keys(call: &mut Call) -> Datum {
     }
 }
 
-/// Returns the result false of `neardup_meet` if the two fingerprints (arguments 1 and 2) are
-/// farther apart than the radius. Otherwise returns `None`, and [`meet`] computes the result. This
-/// check comes first, because most pairs of a join by keys are far apart.
+/// Returns false, the result of `neardup_meet`, if the two fingerprints (arguments 1 and 2) are
+/// farther apart than the radius (argument 3). Otherwise returns `None`, and [`meet`] computes the
+/// result. This check comes first, because most pairs of a join by keys are far apart.
 #[inline]
 fn are_apart<const N: usize, T: Words<N>>(call: &Call) -> Option<Datum> {
     let (a, b, radius) = (arg::<T>(call, 1), arg::<T>(call, 2), call.int4(3));
@@ -179,10 +180,7 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
         .unwrap_or_else(|_| {
             let (radius, blocks) = (keys.radius(), keys.blocks());
             refuse_key(
-                format!(
-                    "not of {} bits, radius {radius} and {blocks} blocks",
-                    T::BITS
-                ),
+                format!("{} bits, radius {radius} and {blocks} blocks", T::BITS),
                 "neardup",
                 "radius and blocks",
             )
@@ -191,20 +189,21 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
 }
 
 /// Raises the error that a key was made with other parameters than those passed to `PREFIX_meet`.
-/// `is` completes the sentence "The key is ...". `parameters` names the parameters in the hint.
+/// `expected` completes the sentence "The key was not made for ...". `parameters` names the
+/// parameters in the hint.
 #[cold]
-fn refuse_key(is: String, prefix: &str, parameters: &str) -> ! {
-    UserError::invalid_parameter("the key was made with other parameters")
-        .detail(format!("The key is {is}."))
+fn refuse_key(expected: String, prefix: &str, parameters: &str) -> ! {
+    UserError::invalid_parameter("the key was made with different parameters")
+        .detail(format!("The key was not made for {expected}."))
         .hint(format!(
             "Pass the same {parameters} to {prefix}_meet as to {prefix}_keys."
         ))
         .raise()
 }
 
-/// Parameters of keys of signatures: the number of values in a signature, the minimum similarity,
-/// and the number of bands or `None` for the default. The similarity is the bit pattern of a
-/// float8.
+/// Parameters of a key maker for signatures: the number of values in a signature, the minimum
+/// similarity, and the number of bands (groups of values) or `None` for the default. The similarity
+/// is the bit pattern of a float8.
 type BandParameters = (usize, u64, Option<i32>);
 
 thread_local! {
@@ -240,7 +239,7 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
                 mismatches + 1
             ),
             BandsError::TooManyRows => {
-                format!("Signatures of {hashes} hashes have no more bands than that.")
+                format!("Signatures of {hashes} hashes cannot have so many bands.")
             }
         };
         let bands = bands.map_or(String::new(), |bands| format!(" and {bands} bands"));
@@ -249,7 +248,7 @@ fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKey
         ))
         .detail(detail)
         .hint(
-            "Omit the number of bands, or choose a higher similarity or signatures of fewer \
+            "Omit the number of bands, choose a higher similarity, or use signatures with fewer \
              hashes.",
         )
         .raise()
@@ -276,8 +275,8 @@ fn signatures_meet(call: &mut Call) -> Datum {
             false => Ok(false),
         };
         met.unwrap_or_else(|ForeignKey| {
-            let is = format!("not one of {} bands", keys.count());
-            refuse_key(is, "minhash", "similarity and bands")
+            let expected = format!("{} bands", keys.count());
+            refuse_key(expected, "minhash", "similarity and bands")
         })
     });
     call.return_value(met.map(Datum::from))

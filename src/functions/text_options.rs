@@ -25,14 +25,14 @@ pub fn weighted(call: &Call, first: usize) -> TextOptions {
     parse(call, positions, weight)
 }
 
-/// Reads the options of a strict function of feature sets, which has all options but `weight`.
-/// `first` is the position of `tokens`.
+/// Reads the options of a strict function that has all options but `weight`, because it uses sets
+/// of features. `first` is the position of `tokens`.
 pub fn unweighted(call: &Call, first: usize) -> TextOptions {
     parse(call, std::array::from_fn(|n| first + n), Weight::Set)
 }
 
-/// Reads the options of a strict function of single tokens, which has all options but `shingle` and
-/// `weight`. `first` is the position of `tokens`.
+/// Reads the options of a strict function that has all options but `shingle` and `weight`, because
+/// each of its features is a single token. `first` is the position of `tokens`.
 pub fn single_tokens(call: &Call, first: usize) -> TextOptions {
     parse_with(call, std::array::from_fn(|n| first + n), 1, Weight::Set)
 }
@@ -52,8 +52,8 @@ pub fn with_defaults(call: &Call, first: usize, defaults: TextOptions) -> TextOp
     parse_with(call, [tokens, html, accents, digits], shingle, weight)
 }
 
-/// Reads the options of an aggregate of feature sets, which has three overloads: from argument
-/// `first` on, it has no options, or `tokens` and `shingle`, or all options but `weight`.
+/// Reads the options of an aggregate of feature sets, which has three overloads. From argument
+/// `first` on, an overload has no options, or `tokens` and `shingle`, or all options but `weight`.
 pub fn of_aggregate(call: &Call, first: usize) -> TextOptions {
     match call.arg_count() - first {
         0 => TextOptions::SET,

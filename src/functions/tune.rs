@@ -30,7 +30,7 @@ fn share(name: &str, value: f64) -> f64 {
     if !(value > 0.0 && value <= 1.0) {
         UserError::invalid_parameter(format!("{name} {value} is out of range"))
             .detail("The value must be greater than 0 and at most 1.")
-            .hint("For an index on fingerprints call neardup_tune_radius(bits, radius).")
+            .hint("For an index on fingerprints, call neardup_tune_radius(bits, radius).")
             .raise();
     }
     value
@@ -73,9 +73,9 @@ fn minhash(call: &mut Call) -> Datum {
     };
     let Some(choice) = choice else {
         UserError::invalid_parameter(format!(
-            "no bands find a share of {recall} of all pairs of similarity {similarity}"
+            "no number of bands reaches recall {recall} for pairs of similarity {similarity}"
         ))
-        .hint("Ask for a higher similarity or a lower recall.")
+        .hint("Pass a higher similarity or a lower recall.")
         .raise()
     };
     warn_of_whole_table(&choice, similarity, recall, hashes, rows);
@@ -141,7 +141,7 @@ fn warn_of_whole_table(choice: &Choice, similarity: f64, recall: f64, hashes: us
             lower.bytes_a_row(rows),
             100.0 * lower.candidates(rows) / rows
         ),
-        None => "Ask for a higher similarity.".to_owned(),
+        None => "Pass a higher similarity.".to_owned(),
     })
     .warn();
 }
@@ -197,14 +197,14 @@ fn hamming(call: &mut Call) -> Datum {
 /// Expected properties of an index on fingerprints with the radius and number of rows that the
 /// caller gave.
 struct Expected {
-    /// Largest radius for which a search reads at most one range of each permutation.
+    /// Largest radius for which a search reads at most one range of each permutation (ordered copy
+    /// of all keys).
     guaranteed_radius: u32,
     /// Number of blocks into which the bits of a fingerprint are divided.
     blocks: usize,
     /// Number of permutations of the index.
     permutations: usize,
-    /// Minimum number of leading bits by which a search finds its range of a permutation (one
-    /// ordered copy of all keys).
+    /// Minimum number of leading bits by which a search finds its range of a permutation.
     leading_bits: u32,
     /// Expected number of index entries that a search reads.
     candidates: f64,

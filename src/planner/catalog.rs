@@ -33,7 +33,9 @@ pub struct Catalog {
     /// `_neardup_similarity_radius_above`. Their arguments are the similarity (float8) and the
     /// width of the fingerprints in bits (int4).
     pub similarity_radii: [Oid; 2],
-    /// Function `_neardup_inverse(int4, float8, int4, float8)`, which inverts arithmetic on float8.
+    /// Function `_neardup_inverse(int4, float8, int4, float8)`, which solves a comparison of an
+    /// arithmetic operation on float8, such as `y + 0.1 < 0.3`, for `y`. It returns the limit of
+    /// `y`.
     pub inverse: Oid,
     /// Types that are searched by distance, as far as they exist in the installed version of the
     /// SQL script.
@@ -51,7 +53,7 @@ pub struct SearchedType {
     pub ball: Oid,
     /// Distance operator of two values: `<#>`, which returns int4, or `<%>` for signatures.
     pub distance_operator: Oid,
-    /// Operator `<#|>`, a distance by which an index can return rows with NULL first; `None` for
+    /// Operator `<#|>`: the distance, or -1 for NULL. It orders rows with NULL first. `None` for
     /// signatures.
     pub nulls_first_operator: Option<Oid>,
     /// Operator `value <@ ball`, which indexes support.

@@ -40,9 +40,9 @@ impl Comparison {
     }
 }
 
-/// Returns which comparison an operator makes, by the btree operator family of the type `number`.
-/// `None` if the operator does not belong to this family. An operator `<>` counts as belonging if
-/// its negator `=` does.
+/// Returns which comparison an operator makes, by the btree operator family of the type with the
+/// OID `number`. Returns `None` if the operator does not belong to this family. An operator `<>`
+/// never belongs to a btree family. It is recognized if its negator `=` belongs to this family.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
     let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;

@@ -1,5 +1,5 @@
-//! Finds comparisons of distances and similarities that use the server's own operators, and has
-//! them rewritten to conditions that indexes support.
+//! Finds comparisons of distances and similarities that use the server's own operators, and
+//! replaces them by conditions that indexes support.
 //!
 //! `<%>` returns a domain over float8, so that clients see a number. A bound such as `0.2` is a
 //! numeric. For (domain over float8, numeric) the parser chooses the server's own operator on two
@@ -28,8 +28,9 @@ pub fn install() {
     planned_conditions::install(rewrite_conditions);
 }
 
-/// Rewrites a relation's comparisons of distances and similarities to conditions with balls, such
-/// as `fp <@ ball(q, r)`. Rewrites ORDER BY a similarity to ORDER BY a distance.
+/// Rewrites a relation's comparisons of distances and similarities to conditions that indexes
+/// support, such as `fp <@ ball(q, r)`. A ball contains all values within the radius `r` of the
+/// value `q`. Rewrites ORDER BY a similarity to ORDER BY a distance.
 fn rewrite_conditions(relation: &PlannedRelation) {
     // If this backend has not used the extension's operators, there is nothing to rewrite.
     let Some(catalog) = catalog::current() else {

@@ -1,5 +1,6 @@
-//! Rewrites further comparisons of a Hamming distance, which consist only of the server's own
-//! operators, to conditions that indexes support.
+//! Rewrites comparisons of a Hamming distance that contain a cast, an offset, COALESCE or an IN
+//! list to conditions that indexes support, such as `fp <@ ball(q, radius)`. These comparisons use
+//! only the server's own operators, which have no support function of the extension.
 //!
 //! | written | planned as |
 //! |---|---|
@@ -24,19 +25,21 @@ use neardup_pg::planner::Planner;
 /// as it is, because each element may become an index search.
 const LONGEST_LIST: usize = 64;
 
-/// One side of a comparison: `distance + offset`, or `offset - distance`.
+/// One side of a comparison, parsed. The side contains a distance: it is `distance + offset`, or
+/// `offset - distance` if `negated` is true.
 struct DistanceSide<'c, 'a> {
     distance: Distance<'c, 'a>,
     /// True for `offset - distance`.
     negated: bool,
     offset: i64,
-    /// Number by which COALESCE replaces a NULL distance; `None` without COALESCE.
+    /// Number by which COALESCE replaces a NULL distance; `None` if there is no COALESCE.
     of_null: Option<i64>,
 }
 
-/// Rewrites a simplified condition on a Hamming distance to a form that indexes support; `None` if
-/// the table at the top of this file has no such condition. `truth_only` is true if NULL and false
-/// have the same effect at the position of the condition in the query.
+/// Rewrites a condition on a Hamming distance to a form that indexes support. The planner has
+/// already simplified the condition. Returns `None` if the condition has none of the forms in the
+/// table at the top of this file. `truth_only` is true if the query treats a NULL result of the
+/// condition like false, for example at the top level of WHERE.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -63,8 +66,8 @@ pub fn rewritten<'a>(
     }
 }
 
-/// Parses one side of a comparison. `None` if the expression is not a Hamming distance, alone or
-/// with a constant offset or COALESCE.
+/// Parses one side of a comparison. Returns `None` unless the expression is a Hamming distance,
+/// alone, with a constant offset, or in COALESCE with a constant.
 fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<DistanceSide<'c, 'a>> {
     let expression = without_casts(expression);
     let plain = |distance| DistanceSide {
@@ -111,8 +114,8 @@ fn side<'c, 'a>(catalog: &'c Catalog, expression: Expr<'a>) -> Option<DistanceSi
     })
 }
 
-/// Returns the argument of a cast from an integer to a wider numeric type, because the cast keeps
-/// the value. Returns any other expression without type relabelling (RelabelType).
+/// Removes a cast from an integer to a wider numeric type, which does not change the value. Also
+/// removes type relabelling (RelabelType). Returns any other expression unchanged.
 fn without_casts(expression: Expr) -> Expr {
     let expression = expression.strip_relabel();
     let ExprKind::Call(function, arguments) = expression.kind() else {
@@ -129,8 +132,7 @@ fn without_casts(expression: Expr) -> Expr {
 }
 
 /// Rewrites the condition `side comparison number` to a form that indexes support; `None` if that
-/// is impossible. `truth_only` is true if NULL and false have the same effect at the position of
-/// the condition in the query.
+/// is impossible. `truth_only` is explained at [`rewritten`].
 fn compared<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -162,10 +164,11 @@ fn compared<'a>(
     rewrite(catalog, planner, &side.distance, comparison, number)
 }
 
-/// Rewrites `distance = ANY (list)` to conditions joined by OR. If the list has all numbers from 0
-/// to some `n`, these numbers become one condition `distance <= n`. Each further number becomes an
-/// equality. `None` if the list is too long or not constant, or the operator or its left operand is
-/// another one.
+/// Rewrites `distance = ANY (list)` to conditions joined by OR. `equality` is the operator, and
+/// `operands` are the distance and the list. If the list has all numbers from 0 to some `n`, these
+/// numbers become one condition `distance <= n`. Each further number becomes an equality. Returns
+/// `None` if the left operand is not a distance, the operator is not an equality, or the list is
+/// not constant or has more than [`LONGEST_LIST`] elements.
 fn one_of<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

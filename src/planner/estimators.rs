@@ -1,5 +1,6 @@
 //! Selectivity estimators for `<@`, `@>`, `~=`, `=` on signatures, `_neardup_within` and
-//! `_neardup_at_distance`.
+//! `_neardup_at_distance`. These are conditions that two values have a distance in some range, or
+//! that a ball (all values within a radius of a centre) contains a value.
 //!
 //! This file reads the planner's requests and the statistics; [`super::selectivity`] computes the
 //! estimates.
@@ -18,21 +19,22 @@ use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner_request::{Condition, Selectivity, UNHANDLED};
 
-/// Share of rows that is estimated without any information: the server's own default for pattern
-/// matches.
+/// Estimated share of rows if nothing is known about the values. The server uses the same default
+/// for pattern matches.
 const UNKNOWN: f64 = 0.005;
 
-/// Condition that two values `a` and `b` have a distance in a range. It is written with one of the
-/// operators and functions listed at the top of this file.
+/// Condition that the distance of two values `a` and `b` is in a range. The query writes it with
+/// one of the operators and functions listed at the top of this file.
 struct NearClause<'c, 'a> {
     /// Type of both values.
     searched: &'c SearchedType,
-    /// The planner's request about the condition.
+    /// The condition as the planner passes it: its operands, its function, and the rows for which
+    /// the planner evaluates it.
     condition: Condition<'a>,
     /// First value. In a condition with a ball, it is the value that must be in the ball.
     a: Expr<'a>,
-    /// Second value. In a condition with a ball, it is the centre of the ball, or `None` if the
-    /// ball's expression does not show its centre.
+    /// Second value. In a condition with a ball, it is the centre of the ball. `None` if the
+    /// expression of the ball does not show the centre.
     b: Option<Expr<'a>>,
     /// Range of distances that the condition admits.
     distances: Distances,
@@ -40,9 +42,9 @@ struct NearClause<'c, 'a> {
 
 impl<'c, 'a> NearClause<'c, 'a> {
     /// Parses a condition `left operator right`. The operands must be two values, or a value and a
-    /// ball, of a type that is searched by distance; otherwise returns `None`. `radius_of_values`
-    /// is used for two values, as in a condition with `~=`, and returns the maximum distance that
-    /// the operator admits.
+    /// ball, of a type that is searched by distance; otherwise returns `None`. A ball has its own
+    /// radius. An operator between two values, such as `~=`, has a fixed maximum distance: the
+    /// result of `radius_of_values` for the metric of the type.
     fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,
@@ -123,8 +125,9 @@ impl<'c, 'a> NearClause<'c, 'a> {
             })
     }
 
-    /// Returns the statistics of a column in the form of a [`Column`]. The result has no values if
-    /// the user may not see the values through the condition's function.
+    /// Converts the statistics of a column to a [`Column`]. The result contains no values of the
+    /// column if the current user may not read it, unless the function of the condition is
+    /// leakproof.
     fn read(&self, statistics: &Statistics) -> Column {
         Column::read(self.searched, statistics, self.condition.function)
     }
@@ -139,9 +142,9 @@ impl SearchedType {
     }
 }
 
-/// Answers an estimator call for an operator: the share of rows or pairs that fulfil the condition.
-/// `radius_of_values` is used if both operands are values, and returns the maximum distance that
-/// the operator admits.
+/// Answers an estimator call for an operator: returns the share of rows, or of row pairs in a join,
+/// that fulfil the condition. `radius_of_values` returns the maximum distance that an operator
+/// between two values admits. It is not used if one operand is a ball.
 fn operator_estimate(call: &Call, radius_of_values: fn(Metric) -> f64) -> Datum {
     let share = || {
         let condition = call.estimated_condition()?;
@@ -163,8 +166,9 @@ fn equality_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, |_| 0.0)
 }
 
-/// Answers a selectivity request about `_neardup_within` or `_neardup_at_distance`. `distances`
-/// converts the radius to the range of distances that the function admits.
+/// Answers a selectivity request about `_neardup_within` or `_neardup_at_distance`. The bound in
+/// the arguments gives a radius, which `distances` converts to the range of distances that the
+/// function admits: all distances up to the radius, or the radius only.
 pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
     let condition = request.condition;
     let Some((searched, [a, b], bound)) = read_arguments(catalog, condition.operands) else {

@@ -1,5 +1,5 @@
-//! Index searches while a semi-join is being planned, for values that many of the join's outer rows
-//! have.
+//! Index searches during the planning of a semi-join. They find out whether a value has a match, if
+//! many of the outer rows have this value.
 //!
 //! All rows with a common value either have a match on the other side of a semi-join, or have none.
 //! Statistics do not show whether they have a match, but one index search does. The access method
@@ -10,9 +10,10 @@ use pgrx::pg_sys::Oid;
 
 use neardup_pg::value::Value;
 
-/// Search of an index (by its OID) for a row within a radius of a value. The radius is in bits, or
-/// a share of positions for signatures. Returns whether there is such a row; `None` if the search
-/// would cost too much, or the index cannot find all such rows.
+/// Function that searches an index for a row within a radius of a value. The parameters are the OID
+/// of the index, the value, and the radius: in bits, or as a share of positions for signatures.
+/// Returns whether there is such a row; `None` if the search would cost too much, or the index
+/// cannot find all such rows.
 pub type Probe = fn(Oid, Value, f64) -> Option<bool>;
 
 thread_local! {
@@ -24,8 +25,9 @@ pub fn install(probe: Probe) {
     PROBE.set(Some(probe));
 }
 
-/// Returns whether an index, which the planner has locked, has a row within a radius of `center`.
-/// Dead rows count until VACUUM removes them. `None` if no search is possible, see [`Probe`].
+/// Returns whether an index has a row within a radius of `center`. The planner must have locked the
+/// index. Dead rows count until VACUUM removes them. Returns `None` if no search is possible, see
+/// [`Probe`].
 pub fn finds(index: Oid, center: Value, radius: f64) -> Option<bool> {
     PROBE.get()?(index, center, radius)
 }

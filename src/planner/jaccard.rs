@@ -1,5 +1,6 @@
 //! Rewrites comparisons of estimated Jaccard distances and similarities to operators that indexes
-//! support.
+//! support. Most become `value <@ ball`, where a ball contains all values within a radius of its
+//! centre. MinHash signatures and fingerprints both have such estimates.
 //!
 //! | written | planned |
 //! |---|---|
@@ -48,8 +49,8 @@ use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::UNHANDLED;
 use neardup_pg::value::Value;
 
-/// Estimate in a condition or in ORDER BY. It is the Jaccard distance `left <%> right`, or a call
-/// of a similarity function, such as `minhash_similarity(left, right)`.
+/// Estimate in a condition or in ORDER BY: the Jaccard distance `left <%> right`, or a call of a
+/// similarity function, such as `minhash_similarity(left, right)`.
 pub struct JaccardEstimate<'c, 'a> {
     /// Type of both operands.
     pub searched: &'c SearchedType,
@@ -69,23 +70,27 @@ impl JaccardEstimate<'_, '_> {
 /// Maximum number of elements of an IN list that is rewritten. A condition with a longer list stays
 /// as it is, because each element may become an index search.
 const LONGEST_LIST: usize = 64;
-/// Largest bound of a similarity that raises no error. A larger bound can only be a percentage. The
-/// limit is slightly above 1, because a bound of 1 that is computed as a sum of fractions has a
-/// rounding error.
+/// Largest bound of a similarity that raises no error. A larger bound is a mistake, often a
+/// percentage. The limit is slightly above 1, because a bound of 1 that is computed as a sum of
+/// fractions has a rounding error.
 const LARGEST_BOUND: f64 = 1.0 + 1e-9;
 
-/// Support function of `<%>`, `minhash_similarity` and `fingerprint_similarity`. Does not change
-/// the call. Calling it loads the library and looks up the extension's objects before the planner
-/// has finished simplifying the query's conditions.
+/// Support function of `<%>`, `minhash_similarity` and `fingerprint_similarity`. It leaves the call
+/// unchanged. The planner calls it while it simplifies the query. The first call loads the library,
+/// which installs the hook that rewrites conditions. Each call looks up the objects of the
+/// extension, so that the hook can use them.
 fn estimate_support(call: &mut Call) -> Datum {
     catalog(call.function_oid());
     UNHANDLED
 }
 
-/// Rewrites a simplified condition on an estimated distance or similarity to a form that indexes
-/// support. `None` if the table at the top of this file has no such condition.
+/// Rewrites a condition on an estimated distance or similarity to a form that indexes support. The
+/// planner has already simplified the condition. Returns `None` if the condition has none of the
+/// forms in the table at the top of this file. `context` describes the position of the condition in
+/// the query or index.
 ///
-/// Raises an error if the condition requires a similarity above 1, because it can never be true.
+/// Raises an error if a condition of the query requires a similarity above 1, because it can never
+/// be true.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -120,8 +125,8 @@ pub fn rewritten<'a>(
     compared.rewritten(catalog, planner, comparison, context)
 }
 
-/// Side of a comparison or ORDER BY item: a monotone function of an estimated distance or
-/// similarity.
+/// One side of a comparison, or an ORDER BY item, that is a monotone function of an estimated
+/// distance or similarity.
 pub struct EstimateSide<'c, 'a> {
     /// The estimated distance or similarity.
     pub estimate: JaccardEstimate<'c, 'a>,
@@ -139,21 +144,21 @@ impl<'c, 'a> EstimateSide<'c, 'a> {
     }
 }
 
-/// Comparison of an estimate, or a monotone function of one, with a bound.
+/// Comparison of a bound with an estimate, or with a monotone function of an estimate.
 struct ComparedEstimate<'c, 'a> {
-    /// The operand that has the estimate, parsed.
+    /// Parsed form of the operand that contains the estimate.
     side: EstimateSide<'c, 'a>,
     /// Comparison operator as written.
     operator: Oid,
     /// Both operands as written.
     operands: [Expr<'a>; 2],
-    /// Index in `operands` of the operand with the estimate, 0 or 1.
+    /// Index in `operands` of the operand that contains the estimate: 0 for left, 1 for right.
     position: usize,
 }
 
 impl<'a> ComparedEstimate<'_, 'a> {
     /// Rewrites the comparison to conditions with balls; `None` if that is impossible. `comparison`
-    /// is the comparison that `operator` makes if the bound is written on the right.
+    /// is the meaning of `operator` with the estimate on the left and the bound on the right.
     fn rewritten(
         &self,
         catalog: &Catalog,
@@ -203,9 +208,10 @@ impl<'a> ComparedEstimate<'_, 'a> {
         }
     }
 
-    /// Returns two operators of the equality's btree family, for the lower and the upper bound that
-    /// replace the equality. They are `>=` and `<=` if the estimate is on the left, and `<=` and
-    /// `>=` if it is on the right.
+    /// Returns the operators of the two comparisons that replace an equality. The first comparison
+    /// is true if the estimate is at least the bound, the second if it is at most the bound. The
+    /// operators are `>=` and `<=` if the estimate is on the left, and `<=` and `>=` if it is on
+    /// the right. `None` if the btree operator family of the operands lacks them.
     fn bounds_of_equality(&self) -> Option<[Oid; 2]> {
         let [left, right] = self.operands.map(Expr::base_type);
         let family = btree_family(left);
@@ -264,8 +270,8 @@ fn one_of<'a>(
     Some(planner.or(*first, others))
 }
 
-/// Raises an error if the comparison requires a similarity above 1, as with a percentage as the
-/// bound. `comparison` has the similarity on the left.
+/// Raises an error if the condition `similarity comparison bound` requires a similarity above 1,
+/// for example because the bound is a percentage.
 fn reject_percent(comparison: Comparison, bound: Expr) {
     let reaches = matches!(
         comparison,
@@ -278,7 +284,7 @@ fn reject_percent(comparison: Comparison, bound: Expr) {
         return;
     };
     let error = UserError::invalid_parameter(format!("similarity {number} is out of range"))
-        .detail("A similarity is from 0 to 1, so the condition is never true.");
+        .detail("A similarity is a number from 0 to 1, so the condition is never true.");
     match number <= 100.0 {
         true => error.hint(format!(
             "Divide a percentage by 100: write {} for {number} percent.",
@@ -318,8 +324,8 @@ fn estimate_below<'c, 'a>(
     })
 }
 
-/// Rewrites the condition `estimate comparison bound` to conditions with balls; `None` if that is
-/// impossible.
+/// Rewrites the condition `estimate comparison bound` to a condition with a ball, or to its
+/// negation; `None` if that is impossible.
 fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -352,9 +358,14 @@ fn rewrite<'a>(
     })
 }
 
-/// Rewrites `estimate = bound` to a lower and an upper bound of the estimate; `None` if that is
-/// impossible. For fingerprints and a constant bound, the result is a call of
-/// `_neardup_at_distance`.
+/// Rewrites `estimate = bound` to a condition that indexes support; `None` if that is impossible.
+/// The result depends on the bound and the type:
+///
+/// - If the bound is that of equal values (distance 0 or similarity 1), the result is a condition
+///   with one ball.
+/// - For fingerprints and another constant bound, the result is a call of `_neardup_at_distance`.
+/// - Otherwise two balls are used. The values must be in the ball of `bound`, but not in the
+///   smaller ball of the values that are strictly nearer.
 fn equal<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -394,9 +405,9 @@ fn equal<'a>(
         .then(|| Some(planner.and(part(kind)?, planner.not(part(beyond)?))))?
 }
 
-/// Returns the condition that the two values of `estimate` are within `bound`. `kind` tells how
-/// `bound` limits the estimate, such as "similarity at least". `None` if the values are
-/// fingerprints and `bound` is one of a distance.
+/// Returns the condition that the two values of `estimate` are within `bound`. `kind` says how
+/// `bound` limits the estimate, for example as a minimum similarity. Returns `None` for
+/// fingerprints if `kind` is a limit of the distance, because only their similarity is an estimate.
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -411,8 +422,9 @@ fn within_bound<'a>(
     Some(within(planner, estimate.searched, estimate.values, &bound))
 }
 
-/// Converts a similarity bound for fingerprints of `bits` bits to a radius, as an expression of
-/// type int4. `None` if `bound` is, by its `kind`, a bound of a distance.
+/// Converts a bound of the similarity of fingerprints to a radius, as an expression of type int4.
+/// `bits` is the width of the fingerprints. Returns `None` if `kind` says that `bound` limits a
+/// distance instead.
 fn radius<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

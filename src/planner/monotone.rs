@@ -15,17 +15,18 @@ use neardup_pg::expr::{Expr, ExprKind};
 use neardup_pg::planner::Planner;
 use neardup_pg::value::Value;
 
-/// Maximum number of steps of a function whose bounds are converted. Functions with more steps are
-/// not rewritten.
+/// Maximum number of steps (operators, casts and other calls) of a function whose bounds are
+/// converted. A condition with a longer function is not rewritten.
 const MAX_STEPS: usize = 4;
-/// Largest absolute value of a step's constant. The constant of a multiplication or division is
-/// also at least the reciprocal of this number. A function whose step has another constant is not
-/// rewritten. So the result of a step on an estimate stays in the range of int4 and float4. Outside
-/// this range, the server would raise an error.
+/// Largest absolute value of the constant in a step, such as 100 in `100 * s`. The constant of a
+/// multiplication or division must also be at least the reciprocal of this number. A condition with
+/// another constant is not rewritten. The limits keep results in the range of int4 and float4,
+/// outside which the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Positive number below every estimate except 0. Bisection evaluates no number between 0 and this
-/// limit. For such a number the server's arithmetic could raise an error that the query itself
-/// would not raise.
+/// Positive number that is smaller than every possible estimate except 0. The search for the last
+/// estimate that fulfils a condition ([`Monotone::bisected`]) evaluates the function at no number
+/// between 0 and this limit. The server's arithmetic could raise an error for such a number that
+/// the query itself would not raise.
 const SMALLEST: f64 = 1e-9;
 
 /// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or
@@ -33,11 +34,13 @@ const SMALLEST: f64 = 1e-9;
 struct Step<'a> {
     /// Operator or function of the step.
     function: Applied,
-    /// Arguments of the operator or function, including its input.
+    /// Arguments of the operator or function. One of them is the input of the step, see `position`.
     arguments: Vec<Expr<'a>>,
-    /// Index in `arguments` of the step's input, which is the estimate or the previous step.
+    /// Index in `arguments` of the step's input, which is the estimate or the result of the
+    /// previous step.
     position: usize,
-    /// Arithmetic on float8 that equals this step, and its constant; `None` for other steps.
+    /// The operation and its constant, if the step is arithmetic on float8, which can be inverted.
+    /// `None` for other steps.
     float: Option<(FloatStep, f64)>,
 }
 
@@ -51,7 +54,8 @@ enum Applied {
     Coalesce,
 }
 
-/// Monotone function of an estimate, as its steps from the innermost to the outermost.
+/// Monotone function of an estimate. `steps` are its operations, from the innermost to the
+/// outermost.
 pub struct Monotone<'a> {
     steps: Vec<Step<'a>>,
 }
@@ -66,9 +70,10 @@ pub enum Admitted<'a> {
 
 impl<'a> Monotone<'a> {
     /// Parses an expression that is a monotone function of an inner expression, such as a
-    /// similarity. `leaf` returns `Some` for the inner expression and `None` for others. Returns
-    /// the result of `leaf`, and the function. `None` if `leaf` recognizes no inner expression, if
-    /// the function may not be monotone, or if it has more than `MAX_STEPS` steps.
+    /// similarity. `leaf` recognizes the inner expression: it returns `Some` for it and `None` for
+    /// all others. Returns the result of `leaf`, and the function. Returns `None` if `leaf`
+    /// recognizes no inner expression, if the function may not be monotone, or if it has more than
+    /// `MAX_STEPS` steps.
     pub fn read<T>(
         mut expression: Expr<'a>,
         leaf: impl Fn(Expr<'a>) -> Option<T>,
@@ -106,8 +111,9 @@ impl<'a> Monotone<'a> {
         self.steps.is_empty()
     }
 
-    /// Returns whether the function increases with the estimate, which its values at 0 and 1 show.
-    /// `None` if these two values are equal or cannot be computed.
+    /// Returns true if the function increases with the estimate, and false if it decreases.
+    /// Compares its values at 0 and 1. Returns `None` if these values are equal or cannot be
+    /// computed.
     pub fn grows(&self, planner: Planner<'a>) -> Option<bool> {
         let at = |estimate| {
             let value = self.applied(planner, 0, planner.constant(Value::float8(estimate)));
@@ -122,10 +128,10 @@ impl<'a> Monotone<'a> {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns whether a comparison of the function with a bound is false or NULL for a NULL
-    /// estimate. Checks the constant of each COALESCE in the function, because COALESCE replaces
-    /// NULL by this constant. `holds` returns the comparison as an expression, with its argument in
-    /// the place of the function.
+    /// Returns true if the comparison of the function with a bound is false or NULL for a NULL
+    /// estimate. `holds(value)` returns the comparison with `value` in place of the function. Each
+    /// COALESCE in the function replaces NULL by a constant, so this function evaluates the
+    /// comparison for each of these constants.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -138,9 +144,10 @@ impl<'a> Monotone<'a> {
         })
     }
 
-    /// Returns the estimates for which `function comparison bound` holds; `None` if the bound
-    /// cannot be converted. `holds` returns the server's comparison as an expression, with its
-    /// argument in the place of the function.
+    /// Returns the estimates for which `function comparison bound` is true; `None` if the bound
+    /// cannot be converted. `holds(value)` returns the server's own comparison with `value` in
+    /// place of the function. This function calls `holds` only if the function cannot be inverted
+    /// and the bound is a constant.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -197,9 +204,9 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Finds the estimates from 0 to 1 for which the comparison is true, by bisection. `holds`
-    /// returns the comparison as an expression, with its argument in the place of the function. The
-    /// server evaluates this expression. `None` if the result is NULL or no constant.
+    /// Finds the estimates from 0 to 1 for which the comparison is true, by bisection.
+    /// `holds(value)` returns the comparison with `value` in place of the function, and the server
+    /// evaluates it. Returns `None` if the server cannot reduce the comparison to true or false.
     fn bisected(
         &self,
         planner: Planner<'a>,
@@ -283,8 +290,9 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Returns the step that applies the operator with OID `oid`. `function` is the OID of the
-    /// operator's function. `None` if the operator is not monotone arithmetic with a constant.
+    /// Returns the step that applies the operator `oid` to `arguments`. `function` is the OID of
+    /// the operator's function. Returns `None` unless the operator is monotone arithmetic with one
+    /// constant operand within [`MAX_CONSTANT`], or a negation.
     fn from_operator(oid: Oid, arguments: Vec<Expr<'a>>, function: u32) -> Option<Self> {
         use pg_sys as pg;
         let negates = matches!(function, pg::F_FLOAT8UM | pg::F_NUMERIC_UMINUS);

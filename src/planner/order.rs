@@ -18,8 +18,8 @@ use neardup_pg::expr::Expr;
 use neardup_pg::planned_order::Order;
 use neardup_pg::planner::Planner;
 
-/// Returns a distance expression. An ascending sort by this expression gives the order that the
-/// ORDER BY item `order` requires. `None` if no distance gives that order.
+/// Returns a distance expression that replaces the ORDER BY item `order`: an ascending sort by the
+/// distance gives the order that the item requires. `None` if no distance gives that order.
 pub fn rewritten<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

@@ -18,8 +18,8 @@ pub enum BallRadius {
 }
 
 impl BallRadius {
-    /// Returns the radius for selectivity estimates: in bits for fingerprints, as a share of
-    /// positions for signatures.
+    /// Returns the radius in the unit of selectivity estimates: bits for fingerprints, a share of
+    /// the positions for signatures.
     pub fn distance(self) -> f64 {
         match self {
             BallRadius::Bits(bits) => bits.into(),
@@ -31,18 +31,18 @@ impl BallRadius {
 /// Radius of a ball of signatures that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Radius of a constant ball: the maximum number of mismatches, and the number of positions
-    /// (hashes) of the centre.
+    /// Radius of a ball whose value is known: the maximum number of mismatches (differing
+    /// positions), and the number of positions (hashes) of the centre.
     Mismatches(i32, usize),
-    /// Radius as a bound: its kind, such as "similarity at least", and its value. Used if the
-    /// centre is unknown, such as a column of another table. Then the number of positions is
-    /// unknown too.
+    /// Radius of a ball whose centre has no known value, such as a column of another table. It is a
+    /// bound: its kind, such as "similarity at least", and its value. The number of mismatches
+    /// depends on the number of positions of the centre, which is not known yet.
     Bound(Bound, f64),
 }
 
 impl SignatureRadius {
-    /// Returns the maximum number of mismatches for signatures of `hashes` positions; below zero
-    /// for an empty ball.
+    /// Returns the maximum number of mismatches for signatures of `hashes` positions; below zero if
+    /// the ball is empty.
     pub fn mismatches(self, hashes: usize) -> i32 {
         match self {
             SignatureRadius::Mismatches(mismatches, _) => mismatches,
@@ -72,13 +72,13 @@ pub struct PlannedBall<'a> {
     pub center: Option<Expr<'a>>,
     /// Radius of the ball; `None` if it is not known before the query runs.
     pub radius: Option<BallRadius>,
-    /// True if an index search for this ball may be approximate.
+    /// True if an index search for this ball may miss rows (`neardup.allow_approximate`).
     pub approximate: bool,
 }
 
 impl<'a> PlannedBall<'a> {
-    /// Returns what the planner knows of the ball that `ball`, an operand of `operator`, computes.
-    /// `None` if the operator does not belong to the extension, or the operand's type is not a ball
+    /// Returns what the planner knows of `ball`, an operand of the operator with OID `operator`.
+    /// `None` if the operator does not belong to the extension, or the operand does not have a ball
     /// type.
     pub fn from_operand(planner: Planner<'a>, operator: Oid, ball: Expr<'a>) -> Option<Self> {
         let catalog = catalog(neardup_pg::catalog::operator(operator)?.oprcode)?;
@@ -119,9 +119,9 @@ impl<'a> PlannedBall<'a> {
 }
 
 impl SearchedType {
-    /// Returns the radius of the ball that a bound describes; `None` if the radius is not known
-    /// before the query runs. `bound` has the arguments that follow the centre in a call of a ball
-    /// function, or that follow the two values in a call of `_neardup_within`.
+    /// Returns the radius that a bound describes; `None` if it is not known before the query runs.
+    /// `bound` has the arguments after the centre in a call that makes a ball, or the arguments
+    /// after the two values in a call of `_neardup_within`.
     pub fn radius<'a>(&self, planner: Planner<'a>, bound: &[Expr<'a>]) -> Option<BallRadius> {
         let number = planner.estimated(*bound.first()?);
         if self.metric.is_hamming() {
@@ -137,9 +137,9 @@ impl SearchedType {
     }
 }
 
-/// Decodes the kind of a bound, such as "similarity at least", from an argument of
-/// `_neardup_within` or `_neardup_ball`. `None` if the argument is not a constant, or no kind has
-/// its number.
+/// Decodes the kind of a bound, such as "similarity at least", from the number that is an argument
+/// of `_neardup_within` or `_neardup_ball`. `None` if the argument is not a constant, or the number
+/// has no meaning.
 pub fn bound_kind(expression: Expr) -> Option<Bound> {
     Bound::from_code(expression.integer()? as i32)
 }

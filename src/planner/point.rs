@@ -1,4 +1,5 @@
 //! Decodes values and balls of the types that are searched by distance, for selectivity estimates.
+//! A ball contains all values within a radius of its centre.
 use std::rc::Rc;
 
 use neardup_blocktree::metric::Metric;
@@ -43,20 +44,20 @@ impl OwnedSignature {
     }
 }
 
-/// Constant ball, decoded.
+/// Decoded ball whose value is known while planning.
 pub struct KnownBall {
     /// Centre as a value of the searched type.
     pub center: OwnedValue,
     /// Radius in bits, or in mismatches for signatures.
     pub radius: BallRadius,
-    /// True if an index search for this ball may be approximate.
+    /// True if an index search for this ball may miss rows (`neardup.allow_approximate`).
     pub approximate: bool,
 }
 
 impl SearchedType {
-    /// Decodes a value of the searched type; `None` if the value has another type. A value of 64
-    /// bits may also be a bigint: a column's statistics have the column's type, even if the query
-    /// casts it to fingerprint.
+    /// Decodes a value of the searched type; `None` if the value has another type. If the searched
+    /// type has 64 bits, a bigint is also accepted: the statistics of a bigint column have bigints,
+    /// even if the query casts the column to fingerprint.
     pub fn point(&self, value: Value) -> Option<Point> {
         let of = value.value_type();
         let has_64_bits = of.by_value() && of.length() == 8;
@@ -82,7 +83,7 @@ impl SearchedType {
         }
     }
 
-    /// Encodes a decoded value as a value of the searched type.
+    /// Converts a decoded value back to a value of the searched type.
     pub fn value(&self, point: &Point) -> OwnedValue {
         match point {
             Point::Bits64(fingerprint) => self.center(&[fingerprint.0]),
@@ -145,7 +146,7 @@ impl SearchedType {
     }
 }
 
-/// Decodes a fingerprint from a value of the same length.
+/// Decodes a fingerprint. The value must have the length of `T`.
 fn fingerprint<T: Fingerprint>(value: Value) -> T {
     let mut words = [0; 4];
     value.copy_words(&mut words[..T::WORDS]);

@@ -1,5 +1,5 @@
-//! Converts the number with which a distance is compared: to a radius of type int4, or to an
-//! operand of the server's own integer comparisons.
+//! Converts the number in a comparison of a distance with a number. The result is a radius of type
+//! int4 for an index search, or an operand of one of the server's own integer comparisons.
 use pgrx::pg_sys;
 
 use super::catalog::Catalog;
@@ -9,22 +9,23 @@ use neardup_pg::catalog;
 use neardup_pg::expr::Expr;
 use neardup_pg::planner::Planner;
 
-/// Rounding of a number with which a distance is compared. Distances are integers, so the rounded
-/// number gives the same result in the comparison.
+/// Rounding of the number in a comparison of a distance with a number. Distances are integers, so
+/// the comparison with the rounded number has the same result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
-    /// Largest integer not above the number, for `distance <= number`.
+    /// Largest integer that is at most the number, for `distance <= number`.
     Floor,
     /// Largest integer below the number, for `distance < number`.
     Below,
-    /// The number if it is an integer, otherwise -1, which no distance equals; for
-    /// `distance = number`.
+    /// The number if it is an integer, otherwise -1, for `distance = number`. No distance is -1, so
+    /// the comparison is false.
     Whole,
 }
 
-/// Converts the constant `number` to a radius. The result is from -1 (a ball with this radius is
-/// empty) to `bits`, the width of the fingerprints. `None` if `number` is not a constant of an
-/// integer or floating-point type.
+/// Converts the constant `number` to a radius from -1 to `bits`, the width of the fingerprints. A
+/// ball with radius -1 is empty. A number above `bits` becomes `bits`, or -1 for `Rounding::Whole`,
+/// because no distance equals it. Returns `None` if `number` is not a constant of an integer or
+/// floating-point type.
 fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     let radius = constant(number, rounding)?;
     let bits = i64::from(bits);
@@ -51,9 +52,10 @@ fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     }))
 }
 
-/// Converts `number`, with which a distance is compared, to a radius. The result is an expression
-/// of type int4. `rounding` follows from the comparison, and `bits` is the width of the
-/// fingerprints. `None` if the extension has no comparison of a distance with the type of `number`.
+/// Converts `number`, with which a query compares a distance, to a radius. The radius is an
+/// expression of type int4. `rounding` follows from the comparison operator, and `bits` is the
+/// width of the fingerprints. Returns `None` if the extension cannot compare a distance with the
+/// type of `number`.
 pub fn expression<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -109,9 +111,9 @@ pub fn expression<'a>(
     })
 }
 
-/// Returns a comparison of two integers by the server's own operator, which indexes, joins and
-/// statistics support. Replaces a floating-point constant by an integer that gives the same result
-/// in the comparison. `None` if no integer gives the same result, or if an operand is neither an
+/// Returns the comparison `left comparison right` by the server's own operator on integers, which
+/// indexes, joins and statistics support. Replaces a floating-point constant by an integer that
+/// gives the same result. Returns `None` if no integer does so, or if an operand is neither an
 /// integer nor such a constant.
 pub fn integer_comparison<'a>(
     planner: Planner<'a>,
@@ -147,8 +149,9 @@ pub fn integer_comparison<'a>(
     ))
 }
 
-/// Converts a comparison of an int4 with a floating-point number to a comparison with an int4
-/// constant. `None` if no such comparison gives the same result for every int4.
+/// Converts a comparison of an int4 with the floating-point number `number` to a comparison with an
+/// int4 constant. Returns the comparison, which may be a different one, and the constant. `None` if
+/// no such comparison gives the same result for every int4.
 fn to_integer(comparison: Comparison, number: f64) -> Option<(Comparison, i32)> {
     // Beyond these limits, an int4 constant would give other results for the largest integers.
     if number.is_nan() || number.abs() >= f64::from(i32::MAX) {

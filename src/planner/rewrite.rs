@@ -1,4 +1,6 @@
-//! Rewrites comparisons of Hamming distances to operators that indexes support.
+//! Rewrites comparisons of Hamming distances to operators that indexes support. Most become
+//! `fp <@ ball(q, radius)`: the fingerprint is in the ball, which contains all fingerprints within
+//! the radius of `q`.
 //!
 //! | written | planned |
 //! |---|---|
@@ -54,8 +56,8 @@ impl<'a> Distance<'_, 'a> {
     }
 }
 
-/// Answers the request of the planner to simplify a call with two arguments. `rewrite` returns the
-/// replacement of the call, or `None` to keep the call.
+/// Answers the planner's request to simplify a call with two arguments. `rewrite` gets the
+/// arguments and returns the expression that replaces the call, or `None` to keep the call.
 fn simplify(
     call: &Call,
     rewrite: impl for<'a> FnOnce(&Catalog, Planner<'a>, [Expr<'a>; 2]) -> Option<Expr<'a>>,
@@ -68,8 +70,8 @@ fn simplify(
     replaced_by(replacement)
 }
 
-/// Support function of `<~>`: replaces it by `<#>`, because an index can order by `<#>`, which
-/// returns a plain integer.
+/// Support function of `<~>`: replaces `a <~> b` by `a <#> b`, which returns a plain integer,
+/// because indexes support ORDER BY `<#>`.
 fn distance_support(call: &mut Call) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         let searched = catalog.by_value(left.base_type())?;
@@ -78,7 +80,8 @@ fn distance_support(call: &mut Call) -> Datum {
     })
 }
 
-/// Support function of the comparisons of a distance with a number or with another distance.
+/// Support function of the operators that compare a distance with a number or with another
+/// distance. `comparison` is the comparison that the operator makes.
 fn support(call: &mut Call, comparison: Comparison) -> Datum {
     simplify(call, |catalog, planner, [left, right]| {
         if let Some(distance) = distance_below(catalog, left) {
@@ -116,8 +119,10 @@ pub fn distance_below<'c, 'a>(
     })
 }
 
-/// Rewrites `distance comparison number` to a condition with a ball, or to an equality; `None` if
-/// the extension has no comparison of a distance with the type of `number`.
+/// Rewrites `distance comparison number` to a condition with a ball, to a call of
+/// `_neardup_at_distance`, or to the negation of one of them. An equality with a column remains a
+/// comparison of integers, because joins need it. Returns `None` if the extension cannot compare a
+/// distance with the type of `number`.
 pub fn rewrite<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -165,13 +170,14 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether an argument of a comparison is in its final form. Such an argument does not turn
-/// into a distance of two fingerprints later. If it does, [`super::conditions`] sees the comparison
-/// again.
+/// Returns whether an argument of a comparison is in its final form: normally, no later step of
+/// planning replaces it by a distance of two fingerprints. If a step does so after all,
+/// [`super::conditions`] rewrites the comparison then.
 ///
 /// A column that comes from DISTINCT or GROUP BY is not in its final form: the server moves the
-/// comparison down to where the column is computed. From version 18.6 on the server moves only its
-/// own comparisons, which are known to agree with the equality that groups the rows.
+/// comparison below DISTINCT or GROUP BY, to where the column is computed. From version 18.6 on,
+/// the server moves only its own comparisons, because it knows that they agree with the equality
+/// that groups the rows.
 fn is_final(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;

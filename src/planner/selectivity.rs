@@ -19,12 +19,13 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum number of matches that two samples would show, as expected, if every value had a match.
-/// If the expected number is smaller, the samples are too small for an estimate.
+/// Limit below which samples are too small to show the share of values that have a match. An
+/// estimate computes how many matches two samples would show if every value had a match. If this
+/// number is below the limit, the estimate does not use the matches that the samples really show.
 const EVIDENCE: f64 = 8.0;
 
-/// Minimum share of the outer rows of a semi-join that must have the same value before the planner
-/// searches an index for this value.
+/// Minimum share of the outer rows of a semi-join that have the same value. For a value with fewer
+/// rows, the planner does not search an index while planning.
 const SEARCHED_SHARE: f64 = 0.01;
 
 /// Range of distances that a condition admits. The unit is bits for fingerprints, and the share of
@@ -43,7 +44,8 @@ impl Distances {
         self.to
     }
 
-    /// Returns whether the condition is a ball: all distances up to the largest are admitted.
+    /// Returns whether the condition admits all distances up to its largest, like a ball around a
+    /// value.
     pub fn is_ball(self) -> bool {
         self.from <= 0.0
     }
@@ -56,7 +58,7 @@ impl Distances {
         }
     }
 
-    /// Returns the range with this distance only.
+    /// Returns the range that contains only `distance`.
     pub fn exactly(distance: f64) -> Self {
         Distances {
             from: distance,
@@ -80,9 +82,10 @@ impl Distances {
     }
 
     /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
-    /// admitted distance from this value. `distinct` is the number of distinct values of the
-    /// column. The estimate takes the rows of one distinct value as the kin. All distances from 0
-    /// to the largest admitted one are equally probable for these rows.
+    /// admitted distance from it. `distinct` is the number of distinct values of the column. A
+    /// value is expected to have as many near-duplicates as there are rows for each distinct value
+    /// on average. If the condition admits only the distance `d`, the near-duplicates are expected
+    /// to be spread evenly over the distances from 0 to `d`.
     fn near_duplicate_share(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
@@ -94,8 +97,9 @@ fn thin<T: Clone>(limit: usize, sample: &[T]) -> Vec<T> {
     sample.iter().step_by(step).cloned().collect()
 }
 
-/// Returns the radius of the operator `~=`. Estimates also assume it if a radius is an unknown
-/// parameter.
+/// Returns the radius of the operator `~=`, within which values are near-duplicates by convention.
+/// Estimates also use it for a radius that is an unknown parameter. The unit is bits, or the share
+/// of positions for signatures.
 pub fn usual_radius(metric: Metric) -> f64 {
     match metric {
         Metric::Hamming { bits } => near_duplicate_bits(bits).into(),
@@ -113,8 +117,8 @@ fn largest_distance(metric: Metric) -> f64 {
     }
 }
 
-/// Maximum number of sample values that are compared with another sample. The cost is quadratic:
-/// 200 by 200 distances of fingerprints take about 40 microseconds.
+/// Maximum number of values of a sample that an estimate uses. All pairs of two samples are
+/// compared: 200 by 200 distances of fingerprints take about 40 microseconds.
 fn sample_size(metric: Metric) -> usize {
     match metric {
         Metric::Hamming { .. } => 200,
@@ -123,9 +127,10 @@ fn sample_size(metric: Metric) -> usize {
     }
 }
 
-/// Maximum number of values with which each sample value is compared if the estimate depends on
-/// finding a match. All comparisons together take about 400 microseconds. Samples reach this size
-/// only with a raised statistics target.
+/// Maximum number of values of one list (the most common values, or a sample) with which a single
+/// value is compared. It is higher than [`sample_size`], because a match that is missed would
+/// change the estimate much. All comparisons together take about 400 microseconds. Statistics have
+/// more values only if the statistics target was raised.
 fn max_compared(metric: Metric) -> usize {
     10 * sample_size(metric)
 }
@@ -169,10 +174,10 @@ fn density(metric: Metric, a: &[Point], b: &[Point], distances: Distances) -> f6
     }
 }
 
-/// Estimates the share of pairs with an admitted distance among the values of two columns, without
-/// their most common values. `a` and `b` are samples of these values; one of them may be the single
-/// value that a query searches for. The estimate is the maximum of volume, `kin`
-/// ([`Distances::near_duplicate_share`]) and density.
+/// Estimates the share of pairs of values that have an admitted distance. `a` and `b` are samples
+/// of the values of two columns, without their most common values. One of them may instead be the
+/// single value that a query searches for. The estimate is the largest of [`volume`], [`density`]
+/// and `kin`, which is the result of [`Distances::near_duplicate_share`].
 fn share_of_others(
     metric: Metric,
     a: &[Point],
@@ -200,8 +205,8 @@ fn near(a: &Point, b: &Point, distances: Distances) -> bool {
 }
 
 /// Returns the share of positions in which two signatures differ; `None` if they were made with
-/// different schemes or seeds. Compares only the first [`KEPT`] positions if statistics have only
-/// these positions of one signature.
+/// different schemes or seeds. If one of them is a long signature that statistics have shortened to
+/// [`KEPT`] positions, compares only these positions.
 fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
     let length = a.values.len().min(b.values.len());
     let first = |of: &Signature<'_>| of.values.len() > length && length == KEPT;
@@ -211,8 +216,8 @@ fn share_of_mismatches(a: &Signature, b: &Signature) -> Option<f64> {
         .map(|mismatches| mismatches as f64 / length as f64)
 }
 
-/// Estimates the share of a column's rows that have an admitted distance from `center`. `None` for
-/// `center` stands for an unknown value, which is assumed to be the value of a random row.
+/// Estimates the share of a column's rows that have an admitted distance from `center`. If `center`
+/// is `None`, the value is unknown, and is assumed to be the value of a random row.
 pub fn restriction(
     metric: Metric,
     column: &Column,
@@ -246,7 +251,7 @@ pub fn restriction(
     }
 }
 
-/// Estimates the share of all pairs of two columns' rows that have an admitted distance.
+/// Estimates which share of all pairs of a row of `a` and a row of `b` has an admitted distance.
 pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     if distances.are_none(metric) {
         return 0.0;
@@ -262,8 +267,8 @@ pub fn join(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64
         + a.other_fraction() * b.other_fraction() * others
 }
 
-/// Estimates the share of pairs in which both rows have most common values and their distance is
-/// admitted.
+/// Estimates which share of all pairs of rows meets two conditions: both rows have a most common
+/// value, and the distance of these two values is admitted.
 fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) -> f64 {
     over_common(metric, a, |value, _| {
         let common = b.common.iter().take(max_compared(metric));
@@ -272,8 +277,9 @@ fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) ->
     })
 }
 
-/// Estimates the share of pairs with an admitted distance in which the row of `common` has a most
-/// common value and the row of `others` does not.
+/// Estimates which share of all pairs of rows meets two conditions: the row of `common` has a most
+/// common value and the row of `others` has another value, and the distance of these two values is
+/// admitted.
 fn common_with_others(
     metric: Metric,
     common: &Column,
@@ -287,9 +293,9 @@ fn common_with_others(
     share * others.other_fraction()
 }
 
-/// Estimates which share of `column`'s rows without a most common value are near-duplicates ("kin")
-/// of `value`. 0 if a most common value has an admitted distance from `value`, because then the
-/// rows with that most common value are the kin.
+/// Returns the expected share of near-duplicates ("kin") of `value` among the rows of `column`
+/// whose value is not a most common value. Returns 0 if a most common value of `column` has an
+/// admitted distance from `value`, because then the rows with that most common value are the kin.
 fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Distances) -> f64 {
     let mut common = column.common.iter().take(max_compared(metric));
     if common.any(|(other, _)| near(value, other, distances)) {
@@ -299,9 +305,9 @@ fn kin_of_common(metric: Metric, value: &Point, column: &Column, distances: Dist
     }
 }
 
-/// Returns the sum of `share * each(value, share)` over the column's most common values, where
-/// `share` is the share of the rows with `value`. If there are many values, sums over some of the
-/// values and scales the result up.
+/// Returns the sum of `share * each(value, share)` over the most common values of the column.
+/// `share` is the share of the rows that have the value. If there are more values than
+/// [`sample_size`], evaluates only some of them, and scales the sum up.
 fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f64) -> f64 {
     let all: f64 = column.common.iter().map(|(_, share)| share).sum();
     let (mut sum, mut seen) = (0.0, 0.0);
@@ -313,8 +319,8 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f6
 }
 
 /// Estimates the share of the outer column's rows that have at least one matching inner row, for
-/// semi-joins and anti-joins. Outer rows with the same most common value either all have a match,
-/// or all have none.
+/// semi-joins and anti-joins. All outer rows with the same most common value are treated alike:
+/// they all have a match, or none has one.
 ///
 /// `finds` searches an index for an inner row that matches a value, and returns whether there is
 /// one. It returns `None` if no search is possible.
@@ -354,14 +360,15 @@ pub fn matched(
     common + outer.other_fraction() * inner.matches_others(outer)
 }
 
-/// Inner column of a semi-join or anti-join, and the effect of the other conditions on its table.
+/// Inner column of a semi-join or anti-join. The "other conditions" are the conditions of the query
+/// on the inner table alone. They remove rows that would have matched.
 struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
     distances: Distances,
-    /// Estimated number of rows that fulfil the other conditions on their table.
+    /// Estimated number of inner rows that fulfil the other conditions.
     rows: f64,
-    /// Share of the table's rows that fulfil the other conditions.
+    /// Share of all inner rows that fulfil the other conditions.
     kept: f64,
 }
 
@@ -378,26 +385,27 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// Estimated number of rows that fulfil the other conditions on the table and whose value is
-    /// not one of the most common values.
+    /// Returns the estimated number of inner rows that fulfil the other conditions and do not have
+    /// a most common value.
     fn other_rows(&self) -> f64 {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the probability that none of `rows` table rows fulfils the other conditions on the
-    /// table.
+    /// Returns the probability that none of `rows` inner rows fulfils the other conditions. A
+    /// number below 1 counts as 1.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
 
-    /// Returns the probability that a value has at least one row that fulfils the other conditions
-    /// on the table. The value is not one of the most common values.
+    /// Returns the probability that at least one inner row with a given value fulfils the other
+    /// conditions. The value occurs in the column, and is not one of its most common values.
     fn chance_of_any(&self) -> f64 {
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         1.0 - self.chance_of_none(rows_each)
     }
 
-    /// Returns the probability that no inner row with a most common value matches `value`.
+    /// Returns the probability that no inner row with a most common value matches `value` and
+    /// fulfils the other conditions.
     fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
         let common = self.column.common.iter().take(max_compared(self.metric));
@@ -407,8 +415,8 @@ impl<'a> Inner<'a> {
             .product()
     }
 
-    /// Returns the probability that a row of `outer` without a most common value matches some inner
-    /// row.
+    /// Returns the probability that a row of `outer` whose value is not a most common value matches
+    /// some inner row.
     fn matches_others(&self, outer: &Column) -> f64 {
         let sample = thin(sample_size(self.metric), &outer.sample);
         let without_common = match sample.len() {
@@ -431,9 +439,9 @@ impl<'a> Inner<'a> {
     }
 
     /// Returns the probability that a value of the sample `outer` matches an inner value that is
-    /// not one of the most common values. It is the share of values of `outer` that match a value
-    /// of the inner sample, scaled up to all inner values. `None` if the samples cover too few
-    /// values ([`EVIDENCE`]).
+    /// not a most common value. Counts the values of `outer` that match a value of the inner
+    /// sample, and scales the count up to all inner values. Returns `None` if the samples are too
+    /// small ([`EVIDENCE`]).
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

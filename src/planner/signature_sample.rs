@@ -9,18 +9,19 @@ use crate::types::signature::Signature;
 use neardup_pg::fmgr::export;
 use neardup_pg::short_sample::{ShortSample, analyze};
 
-/// Number of hashes that statistics keep of a long signature.
+/// Number of hashes that statistics keep of a long signature. It is the default length of
+/// signatures.
 pub const KEPT: usize = 128;
 
 // pg_statistic.h reserves the kinds 10000 to 30000 for private use.
 /// Kind in pg_statistic for the most common shortened signatures and their shares, like
 /// `STATISTIC_KIND_MCV`.
 pub const COMMON_KIND: u32 = 26_161;
-/// Kind in pg_statistic for a sample of the other shortened signatures, like
+/// Kind in pg_statistic for a sample of the shortened signatures that are not most common, like
 /// `STATISTIC_KIND_HISTOGRAM`.
 pub const SAMPLE_KIND: u32 = 26_162;
 
-/// Statistics of signatures shortened to their first [`KEPT`] hashes.
+/// Rule by which ANALYZE shortens long signatures: it keeps their first [`KEPT`] hashes.
 struct SignatureSample;
 
 impl ShortSample for SignatureSample {

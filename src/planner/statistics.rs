@@ -10,24 +10,25 @@ use neardup_pg::column_statistics::Statistics;
 pub struct Column {
     /// Share of the rows that are NULL.
     pub null_fraction: f64,
-    /// Number of distinct values, at least 1. Without statistics it is the number of rows, because
-    /// different documents have different fingerprints.
+    /// Number of distinct values, at least 1. Without statistics, it is the number of rows, because
+    /// different documents usually have different fingerprints.
     pub distinct: f64,
     /// Most common values, each with its share of all rows.
     pub common: Vec<(Point, f64)>,
-    /// Evenly drawn sample of the values that are not most common: the bounds of the histogram.
+    /// Evenly spaced sample of the values that are not most common values: the bounds of the
+    /// histogram.
     pub sample: Vec<Point>,
-    /// Estimated number of rows that the relation returns after its conditions; `None` if it is
+    /// Estimated number of rows that are left after the conditions on the relation; `None` if it is
     /// unknown.
     pub rows: Option<f64>,
-    /// Number of rows of the relation before conditions; 0 if it is unknown.
+    /// Number of rows of the relation without any condition; 0 if it is unknown.
     pub tuples: f64,
 }
 
 impl Column {
-    /// Reads the statistics of a column of type `searched`. `function` is the OID of the
-    /// condition's function. Omits the values if the server decides that the user may not see them
-    /// through this function.
+    /// Reads the statistics of a column whose type is `searched`. `function` is the OID of the
+    /// function behind the condition. If the server decides that the user may not see the values
+    /// through this function, `common` and `sample` stay empty.
     pub fn read(searched: &SearchedType, statistics: &Statistics, function: Oid) -> Self {
         let tuples = statistics.rows.map(|(_, tuples)| tuples);
         let guess = tuples.filter(|_| statistics.is_guess);
@@ -66,7 +67,7 @@ impl Column {
             .max(0.0)
     }
 
-    /// Number of distinct values without the most common ones, at least 1.
+    /// Number of distinct values other than the most common values, at least 1.
     pub fn other_distinct(&self) -> f64 {
         (self.distinct - self.common.len() as f64).max(1.0)
     }

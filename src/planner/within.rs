@@ -1,6 +1,7 @@
-//! `_neardup_within(a, b, bound...)` and `_neardup_at_distance(a, b, distance)`: conditions on two
-//! values that an index on either of them can serve. The bound of fingerprints is a radius. The
-//! bound of signatures is a number and the kind of the bound ([`Bound`]).
+//! `_neardup_within(a, b, bound...)` and `_neardup_at_distance(a, b, distance)`: conditions on the
+//! distance of two values, for which an index on either value can be searched. The bound of
+//! fingerprints is a radius. The bound of signatures is a number and the kind of the bound
+//! ([`Bound`]). A ball, as in `a <@ ball`, contains all values within a bound of its centre.
 //!
 //! An index condition has the form `column operator value`. In a join, either of the two columns
 //! may be the one whose index is searched. So the condition stays a function call, and the planner
@@ -20,9 +21,9 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::planner::Planner;
 use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, replaced_by};
 
-/// Returns the condition that `left` and `right` are within a bound. If only one of them has
-/// columns, the condition uses `<@`. Otherwise it is a call of `_neardup_within`. `bound` has the
-/// arguments that follow the two values in such a call.
+/// Returns the condition that `left` and `right` are within a bound. If only one of them contains
+/// columns, the condition is `<@` with a ball around the other one. Otherwise it is a call of
+/// `_neardup_within`. `bound` has the arguments of the bound, as in such a call.
 pub fn within<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -38,8 +39,9 @@ pub fn within<'a>(
     }
 }
 
-/// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments that follow the
-/// two values in a call of `_neardup_within`.
+/// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments of the bound, as
+/// in a call of `_neardup_within`. The ball allows approximate searches if the user does
+/// (`neardup.allow_approximate`).
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -64,7 +66,8 @@ fn contained<'a>(
     planner.operator(searched.contained_operator, key, ball)
 }
 
-/// Support function of `_neardup_at_distance(a, b, distance)`: index conditions and selectivity.
+/// Support function of `_neardup_at_distance(a, b, distance)`: answers the planner's requests for
+/// index conditions and selectivity.
 fn at_distance_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -80,8 +83,8 @@ fn at_distance_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Support function of `_neardup_within(a, b, bound...)`: index conditions, simplification and
-/// selectivity.
+/// Support function of `_neardup_within(a, b, bound...)`: answers the planner's requests for index
+/// conditions, simplification and selectivity.
 fn within_support(call: &mut Call) -> Datum {
     let Some(catalog) = catalog(call.function_oid()) else {
         return UNHANDLED;
@@ -98,8 +101,8 @@ fn within_support(call: &mut Call) -> Datum {
     }
 }
 
-/// Rewrites a call of `_neardup_within` to `<@` if only one of its values has columns; otherwise
-/// returns `None`.
+/// Rewrites a call of `_neardup_within` with these arguments to `<@` if only one of its two values
+/// contains columns. Otherwise returns `None`.
 fn simplify_within<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,
@@ -110,8 +113,9 @@ fn simplify_within<'a>(
     matches!(replacement.kind(), ExprKind::Operator(..)).then_some(replacement)
 }
 
-/// Answers a request for an index condition by `key <@ ball(other, bound)`, where `key` is the
-/// argument that the index covers. `lossy` is true if the server must recheck the rows.
+/// Answers a request for an index condition by `key <@ ball(other, bound)`. `key` is the argument
+/// that the index covers, and `other` is the other argument. `lossy` is true if the index also
+/// finds rows that do not fulfil the condition, so that the server must recheck the rows.
 fn index_condition(catalog: &Catalog, request: IndexCondition, lossy: bool) -> Datum {
     let condition = || {
         let (searched, [left, right], bound) = read_arguments(catalog, request.arguments)?;

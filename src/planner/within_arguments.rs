@@ -3,9 +3,10 @@ use super::catalog::{Catalog, SearchedType};
 use super::planned_ball::bound_kind;
 use neardup_pg::expr::{Expr, List};
 
-/// Splits the arguments of `_neardup_within` or `_neardup_at_distance`. Returns the type, the two
-/// values, and the arguments of the bound. `None` if the type is not searched by distance, or the
-/// kind of bound of signatures is not a constant.
+/// Splits the arguments of `_neardup_within` or `_neardup_at_distance`. Returns the type of the
+/// values, the two values, and the arguments of the bound. Returns `None` if the type is not
+/// searched by distance. For signatures, also returns `None` if the kind of the bound is not a
+/// constant.
 pub fn read_arguments<'c, 'a>(
     catalog: &'c Catalog,
     arguments: List<'a>,

@@ -1,5 +1,5 @@
-//! Balls in Hamming space: all fingerprints within a radius of a centre. A ball is the right
-//! argument of `<@`, the operator by which an index finds the fingerprints in the ball.
+//! Balls in Hamming space: all fingerprints within a radius of a centre. `fingerprint <@ ball` is
+//! the condition by which an index finds the fingerprints in the ball.
 use core::fmt::Write;
 
 use neardup_blocktree::metric::near_duplicate_bits;
@@ -15,7 +15,7 @@ use neardup_pg::varlena;
 /// Number of 64-bit words of the largest ball: four for the centre and one for the radius.
 const MAX_WORDS: usize = 5;
 
-/// Value of the SQL type `fingerprint_ball`, `bigint_ball` and so on, as it is stored. It is passed
+/// Stored value of one of the SQL types `fingerprint_ball`, `bigint_ball` and so on. It is passed
 /// by reference.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -34,8 +34,9 @@ const _: () = assert!(
 
 impl<T: Fingerprint> Ball<T> {
     /// Creates the ball of all values within `radius` bits of `center`. A radius beyond the width
-    /// of the type contains all values and is stored as the width. A negative radius contains no
-    /// value and is stored as -1, because `fp <~> q <= -1` is a valid condition that is never true.
+    /// of the type is stored as the width: the ball contains all values. A negative radius is
+    /// stored as -1: the ball is empty. It is not an error, because `fp <~> q <= -1` is a valid
+    /// condition that is never true.
     pub fn new(center: T, radius: i32) -> Self {
         Ball {
             center,
@@ -44,8 +45,8 @@ impl<T: Fingerprint> Ball<T> {
         }
     }
 
-    /// Reads a ball with a centre of type `T`. Raises an internal error if the value has another
-    /// length.
+    /// Reads a ball with a centre of type `T`. Raises an internal error unless the value has the
+    /// length of such a ball.
     pub fn from_value(value: Value) -> Self {
         let mut words = [0; MAX_WORDS];
         value.copy_words(&mut words[..=T::WORDS]);
@@ -68,8 +69,8 @@ impl<T: Fingerprint> Ball<T> {
         varlena::by_reference(self)
     }
 
-    /// Reads the ball in argument `n`. Raises an internal error for NULL and for a value of another
-    /// length.
+    /// Reads the ball in argument `n`. Raises an internal error if the argument is NULL or does not
+    /// have the length of such a ball.
     #[inline(always)]
     pub fn argument(call: &Call, n: usize) -> Self {
         let mut words = [0; MAX_WORDS];
@@ -92,7 +93,7 @@ impl<T: Fingerprint> Ball<T> {
     }
 }
 
-/// `ball(center, radius)`: creates a ball.
+/// `ball(center, radius)`: creates the ball of all fingerprints within `radius` bits of `center`.
 pub fn construct<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     Ball::new(arg::<T>(call, 0), call.int4(1)).into_datum()
 }
@@ -161,7 +162,7 @@ pub fn contains<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(Ball::argument(call, 0).contains(arg::<T>(call, 1)))
 }
 
-/// Operator `ball ~= ball`: whether each ball contains the centre of the other ball.
+/// Operator `ball ~= ball`: whether each of the two balls contains the centre of the other one.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Ball::<T>::argument(call, n));

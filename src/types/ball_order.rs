@@ -18,8 +18,8 @@ pub fn order<T: Fingerprint>(call: &Call) -> Ordering {
     a.center.cmp(&b.center).then(a.radius.cmp(&b.radius))
 }
 
-/// Hashes a ball of fingerprints: the bytes of the centre, then those of the radius, each most
-/// significant first. The hash is the same on every machine.
+/// Hashes the bytes of a ball of fingerprints: those of the centre, then those of the radius, each
+/// with the most significant byte first. So the hash is the same on every machine.
 pub fn hash<T: Fingerprint>(call: &mut Call) -> Datum {
     // Room for the bytes of the longest centre and for the radius.
     let mut bytes = [0; 32 + 4];
@@ -37,7 +37,7 @@ fn signature_order(call: &Call) -> Ordering {
     call.bytes(0).cmp(call.bytes(1))
 }
 
-/// Hashes the bytes of a ball of signatures.
+/// Hashes the bytes of a ball of signatures by [`hash_of_bytes`].
 fn signature_hash(call: &mut Call) -> Datum {
     hash_of_bytes(call, call.bytes(0))
 }

@@ -16,8 +16,8 @@ use neardup_pg::varlena;
 
 /// Number of 64-bit words of the longest fingerprint.
 const WORDS: usize = 4;
-/// Number of decimal digits that are converted at once: any number of so many digits fits into 64
-/// bits.
+/// Number of decimal digits that are converted at once. It is the largest number of digits that
+/// always fit into 64 bits.
 const CHUNK: usize = 19;
 
 /// Unsigned number of 256 bits. The most significant word is first.
@@ -84,8 +84,8 @@ impl U256 {
     }
 }
 
-/// Cast from numeric to a fingerprint type. Raises error 22003 if the number is beyond the range of
-/// the type, and 22023 if it has a fraction.
+/// Cast from numeric to a fingerprint type. Raises error 22003 if the number is negative or too
+/// large for the type, and 22023 if it has a fraction.
 pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let text = call.numeric(0).as_bytes();
     let (whole, fraction) = match text.iter().position(|byte| *byte == b'.') {
@@ -117,7 +117,10 @@ pub fn from_numeric<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             T::TYPE_NAME,
             T::BITS
         ))
-        .hint("Cast signed 64-bit hashes to bigint first, which keeps their bits.")
+        .hint(
+            "If the number is a signed 64-bit hash, cast it to bigint first. The cast keeps its \
+             bits.",
+        )
         .raise(),
     }
 }

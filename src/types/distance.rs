@@ -17,20 +17,23 @@ fn bits<T: Fingerprint>(call: &Call) -> u32 {
     arg::<T>(call, 0).distance(arg(call, 1))
 }
 
-/// Operators `<~>` and `<#>`: number of bits in which two fingerprints differ.
+/// Operators `<~>` and `<#>`: number of bits in which two fingerprints differ. `<~>` returns it as
+/// the domain `hamming`, and `<#>` as a plain integer.
 #[inline(always)]
 pub fn distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32)
 }
 
-/// Operator `~=`: whether two fingerprints are near-duplicates by the conventional radius.
+/// Operator `~=`: whether two fingerprints are near-duplicates by convention. Their distance is
+/// then at most [`near_duplicate_bits`], for example 6 of 64 bits.
 #[inline(always)]
 pub fn similar<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) <= const { near_duplicate_bits(T::BITS) })
 }
 
 /// `_neardup_within(a, b, radius)`: whether the distance of two fingerprints is at most `radius`.
-/// The planner replaces `a <~> b <= radius` by this function if both fingerprints come from tables.
+/// The planner replaces `a <~> b <= radius` by this function if both `a` and `b` contain columns,
+/// as in a join, because an index on either column can be searched.
 #[inline(always)]
 pub fn within<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 <= call.int4(2))
@@ -43,7 +46,8 @@ pub fn at_distance<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     pg_sys::Datum::from(bits::<T>(call) as i32 == call.int4(2))
 }
 
-/// Operator `<#|>`: number of bits in which two fingerprints differ, or -1 if one is NULL.
+/// Operator `<#|>`: number of bits in which two fingerprints differ, or -1 if one of them is NULL.
+/// An ascending sort has such rows first.
 #[inline(always)]
 pub fn distance_nulls_first<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     match call.is_null(0) || call.is_null(1) {
@@ -64,11 +68,11 @@ fn float8(value: f64) -> pg_sys::Datum {
     pg_sys::Datum::from(value.to_bits())
 }
 
-/// Runs `_neardup_similarity_radius` or `_neardup_similarity_radius_above`. Argument 0 is a
-/// similarity, and argument 1 the width of the fingerprints in bits. Returns the distance that
-/// `radius` computes from both. For `_neardup_similarity_radius` it is the maximum distance at
-/// which the estimated similarity is at least the argument. For `_neardup_similarity_radius_above`
-/// the estimated similarity must be above the argument.
+/// Body of `_neardup_similarity_radius` and `_neardup_similarity_radius_above`. Argument 0 is a
+/// similarity, and argument 1 is the width of the fingerprints in bits. `radius` computes the
+/// result from both arguments: the maximum distance at which the estimated similarity is at least
+/// argument 0, or above argument 0 in the second SQL function. The result is -1 if there is no such
+/// distance.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {
     // The width is clamped, because no type has more than [`WIDEST`] bits.
@@ -76,13 +80,14 @@ fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum 
     pg_sys::Datum::from(radius(call.float8(0), bits))
 }
 
-/// `_neardup_radius(bigint)`: the argument clamped to the range of int4, as a radius.
+/// `_neardup_radius(bigint)`: radius of a condition `distance <= argument`. Returns the argument
+/// clamped to the range of int4.
 fn radius(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0))
 }
 
-/// `_neardup_radius_below(bigint)`: the argument minus 1, clamped to the range of int4, as the
-/// radius of a condition `distance < argument`.
+/// `_neardup_radius_below(bigint)`: radius of a condition `distance < argument`. Returns the
+/// argument minus 1, clamped to the range of int4.
 fn radius_below(call: &mut Call) -> pg_sys::Datum {
     clamped(call.int8(0).saturating_sub(1))
 }

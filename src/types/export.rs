@@ -1,11 +1,11 @@
-//! Exported symbols of the fingerprint types: the same functions for each type, with the name of
-//! the type as a prefix.
+//! Exports the C symbols of the fingerprint types: the same functions for each type, with the name
+//! of the type as a prefix.
 use super::{Bigint, Fingerprint64, Fingerprint128, Fingerprint256};
 
 /// Exports the functions of a type with distances: `PREFIX_distance`, `PREFIX_ball` and so on. The
-/// type must implement `Fingerprint`. The first argument of the macro is a mode of
-/// [`export!`](neardup_pg::fmgr::export), used for functions without a ball argument. It is `plain`
-/// for a type that is passed by value, otherwise `checked`.
+/// type must implement `Fingerprint`. `$mode` is a mode of [`export!`](neardup_pg::fmgr::export):
+/// `plain` if the type is passed by value, otherwise `checked`. It applies only to functions whose
+/// arguments include no ball, because balls are always passed by reference.
 macro_rules! export_distances {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {
@@ -37,8 +37,8 @@ macro_rules! export_distances {
 }
 
 /// Exports the functions of a type that the extension defines: `PREFIX_in`, `PREFIX_cmp` and so on,
-/// and the functions of `export_distances!`. The file that defines the type exports its sort
-/// support function.
+/// and all functions that `export_distances!` exports. Does not export the sort support function.
+/// The file that defines the type must do so.
 macro_rules! export_fingerprint {
     ($mode:ident $prefix:literal, $type:ty) => {
         ::neardup_pg::fmgr::export! {

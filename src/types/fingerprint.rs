@@ -8,7 +8,7 @@ use neardup_pg::errors::UserError;
 use neardup_pg::fmgr::Call;
 use neardup_pg::varlena;
 
-/// Bit vector of fixed width that SQL compares by Hamming distance.
+/// Bit vector of fixed width, which SQL compares by Hamming distance.
 ///
 /// Values are ordered as unsigned numbers. The most significant bit is first.
 pub trait Fingerprint: Copy + Ord + 'static {
@@ -16,7 +16,7 @@ pub trait Fingerprint: Copy + Ord + 'static {
     const TYPE_NAME: &'static str;
     /// Width in bits, which is also the maximum distance.
     const BITS: u32;
-    /// Description of the text form for error messages: a full sentence.
+    /// Sentence that describes the text form, for error messages.
     const TEXT_FORM: &'static str;
     /// Name of an SQL function that computes a fingerprint of this type from a text; `None` if
     /// there is no such function.
@@ -79,7 +79,8 @@ pub fn output<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Receive function of a fingerprint type: converts a binary message to a value.
+/// Receive function of a fingerprint type: converts a binary message to a value. The message has
+/// the bytes of the value, the most significant byte first.
 pub fn receive<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.message(T::BITS as usize / 8);
     from_slice::<T>(bytes)
@@ -93,8 +94,8 @@ pub fn send<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     varlena::build(&[arg::<T>(call, 0).to_bytes().as_ref()])
 }
 
-/// Cast from bytea to a fingerprint type. Raises error 22023 unless there are as many bytes as the
-/// type has.
+/// Cast from bytea to a fingerprint type. Raises error 22023 if the number of bytes is not that of
+/// the type.
 pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     let bytes = call.bytes(0);
     match from_slice::<T>(bytes) {
@@ -105,7 +106,7 @@ pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
             T::TYPE_NAME
         ))
         .detail(format!(
-            "A {} has exactly {} bytes, most significant first.",
+            "A {} has exactly {} bytes, with the most significant byte first.",
             T::TYPE_NAME,
             T::BITS / 8
         ))
@@ -114,8 +115,8 @@ pub fn from_bytea<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     }
 }
 
-/// Cast from bit to a fingerprint type. Raises error 22023 unless there are as many bits as the
-/// type has.
+/// Cast from bit to a fingerprint type. Raises error 22023 if the number of bits is not that of the
+/// type.
 pub fn from_bit<T: Fingerprint>(call: &mut Call) -> pg_sys::Datum {
     // The bytes of a bit value: its length in bits (int4 in native byte order), then the bits, most
     // significant first.

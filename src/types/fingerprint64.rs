@@ -30,7 +30,7 @@ impl From<[u64; 1]> for Fingerprint64 {
 #[repr(transparent)]
 pub struct Bigint(pub u64);
 
-/// Items of the trait [`Fingerprint`] that are equal for [`Fingerprint64`] and [`Bigint`].
+/// Items of the trait [`Fingerprint`] that are the same for [`Fingerprint64`] and [`Bigint`].
 macro_rules! passed_by_value {
     () => {
         type Bytes = [u8; 8];

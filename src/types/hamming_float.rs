@@ -10,8 +10,8 @@ use pgrx::pg_sys::Datum;
 use super::order::export_order;
 use neardup_pg::fmgr::{Call, export};
 
-/// Returns the order of a distance and a number, which may be NaN. The comparison is exact, because
-/// float8 represents each int4 and each float4.
+/// Returns the order of a distance and a number. NaN is above every distance. The comparison is
+/// exact, because float8 represents each int4 and each float4.
 fn order(distance: i32, number: f64) -> Ordering {
     f64::from(distance)
         .partial_cmp(&number)
@@ -56,8 +56,8 @@ pub fn radius_below(number: f64) -> i32 {
     (number.ceil() - 1.0) as i32
 }
 
-/// Returns the radius of the condition `distance = number`: `number` if it is an integer, otherwise
-/// -1, which is not a distance.
+/// Returns the radius of the condition `distance = number`: `number` if it is an integer and its
+/// absolute value is below `i32::MAX`, otherwise -1, which no distance equals.
 pub fn radius_equal(number: f64) -> i32 {
     if number.fract() == 0.0 && number.abs() < f64::from(i32::MAX) {
         number as i32
@@ -66,8 +66,8 @@ pub fn radius_equal(number: f64) -> i32 {
     }
 }
 
-/// Parses a numeric. Returns the largest integer that is at most the number, clamped to int4, and
-/// true if this integer equals the number. Returns `None` for NaN.
+/// Parses the text of a numeric. Returns the largest integer that is at most the number, clamped to
+/// int4, and true if this integer equals the number. Returns `None` for NaN.
 fn parse(text: &str) -> Option<(i32, bool)> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -9,13 +9,14 @@ use pgrx::pg_sys::Datum;
 
 use super::{Fingerprint, Fingerprint64, Fingerprint128, Fingerprint256};
 
-/// Casts an integer to `fingerprint`, with the bits of a bigint.
+/// Casts an integer to `fingerprint`. The fingerprint has the 64 bits of the integer as a bigint,
+/// so a negative integer is valid.
 fn narrow(value: i64) -> Datum {
     Fingerprint64(value as u64).into_datum()
 }
 
-/// Casts an integer to a fingerprint of more than 64 bits. Raises error 22003 for a negative
-/// number.
+/// Casts an integer to a fingerprint of more than 64 bits, whose high bits are 0. Raises error
+/// 22003 for a negative number.
 fn wide<T: Fingerprint>(value: i64) -> Datum {
     let Ok(value) = u64::try_from(value) else {
         UserError::new(

@@ -1,6 +1,6 @@
 //! Exact inverses of float8 arithmetic, for conditions on a number `s` such as `1 - s <= 0.2`. The
-//! inverse is the limit up to which, or from which, `s` fulfils the condition. It takes the
-//! rounding of the server's arithmetic into account.
+//! inverse is a limit of `s`: the condition holds up to the limit, or from the limit on. It takes
+//! the rounding of the server's arithmetic into account.
 use neardup_pg::fmgr::{Call, export};
 
 /// Arithmetic operation on a number `y` and a constant `c`. The discriminant is the operation's
@@ -49,9 +49,10 @@ impl FloatStep {
     }
 }
 
-/// Returns the last number from `from` to `to` for which `holds` is true, and the next number, for
-/// which `holds` is false. `holds` must be true for `from`, false for `to`, and change once between
-/// them. `from` may be greater than `to`.
+/// Searches the numbers from `from` to `to` for the point where `holds` changes. `holds` must be
+/// true for `from` and false for `to`, and change only once between them. Returns the last number
+/// for which `holds` is true, and the next float8 number, for which it is false. `from` may be
+/// greater than `to`.
 pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
     let (mut last, mut next) = (rank(from), rank(to));
     while last.abs_diff(next) > 1 {
@@ -66,7 +67,7 @@ pub fn bisect([from, to]: [f64; 2], holds: impl Fn(f64) -> bool) -> (f64, f64) {
 }
 
 /// Returns the position of a number in the order of all float8 numbers. The position of 0 is 0, and
-/// that of -0 is -1.
+/// the position of -0 is -1.
 fn rank(number: f64) -> i64 {
     let bits = number.to_bits() as i64;
     if bits < 0 { bits ^ i64::MAX } else { bits }
@@ -77,10 +78,12 @@ fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// Returns the limit `t` of the numbers `y` that fulfil the condition `step(y) comparison bound`.
-/// The condition is equivalent to `y <= t` or to `y >= t`. `step` has the constant `constant`, and
-/// `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result is infinite if all
-/// numbers or no numbers match. NaN is above all other numbers, as in the server's order of float8.
+/// Returns the limit `t` for which the condition `step(y) comparison bound` is equivalent to
+/// `y <= t` or to `y >= t`. It is `y <= t` if the condition is an upper bound (`<`, `<=`) of a
+/// growing step or a lower bound of a falling step, see [`FloatStep::grows`]. `constant` is the
+/// constant of `step`. `comparison` is 0 for `<`, 1 for `<=`, 2 for `>=`, and 3 for `>`. The result
+/// is infinite if the condition holds for all numbers or for no number. NaN is above all other
+/// numbers, as in the server's order of float8.
 fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     let holds = |y: f64| {
         let result = step.apply(constant, y);
@@ -106,8 +109,8 @@ fn inverse(step: FloatStep, constant: f64, comparison: i32, bound: f64) -> f64 {
     bisect([first, last], holds).0
 }
 
-/// `_neardup_inverse(step, constant, comparison, bound)`: limit that [`inverse`] returns. NaN for
-/// an unknown step.
+/// `_neardup_inverse(step, constant, comparison, bound)`: limit of a number, see [`inverse`].
+/// Returns NaN for an unknown step.
 fn inverse_of_call(call: &mut Call) -> pgrx::pg_sys::Datum {
     let step = (FloatStep::ALL.into_iter()).find(|step| *step as i32 == call.int4(0));
     let (constant, comparison, bound) = (call.float8(1), call.int4(2), call.float8(3));

@@ -1,9 +1,9 @@
 //! Exports the SQL functions behind the comparison operators `=`, `<` and so on.
 
-/// Exports the functions behind the six comparison operators of a type, as symbols `PREFIXeqSUFFIX`
-/// and so on. `$order` is a function from `&Call` to the `Ordering` of the two arguments. Without a
-/// suffix, also exports `PREFIXcmp` for btree indexes, which returns -1, 0 or 1. The first argument
-/// of the macro, `$mode`, is a mode of [`export!`](neardup_pg::fmgr::export).
+/// Exports the functions behind the six comparison operators of a type, as symbols
+/// `PREFIXeqSUFFIX`, `PREFIXltSUFFIX` and so on. `$order` is a function from `&Call` to the
+/// `Ordering` of the two arguments. If no suffix is given, also exports `PREFIXcmp` for btree
+/// indexes, which returns -1, 0 or 1. `$mode` is a mode of [`export!`](neardup_pg::fmgr::export).
 macro_rules! export_order {
     ($mode:ident $prefix:expr, $order:expr) => {
         $crate::types::order::export_order!($mode $prefix, $order, "");

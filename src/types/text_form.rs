@@ -35,7 +35,10 @@ impl AnyFingerprint {
                 "A fingerprint is written as exactly 16, 32 or 64 hexadecimal digits.",
                 None,
             )
-            .hint("Cast a value of another type, as in $1::bigint or $1::minhash_signature.")
+            .hint(
+                "If the value has another type, add a cast, as in $1::bigint or \
+                 $1::minhash_signature.",
+            )
             .raise()
         })
     }
@@ -60,15 +63,18 @@ impl AnyFingerprint {
     }
 }
 
-/// `ball(text, radius)`: ball of the type `fingerprint_ball` around a fingerprint given as text.
-/// Raises an error unless the fingerprint has 64 bits.
+/// `ball(text, radius)`: ball of the type `fingerprint_ball` whose centre is a fingerprint given as
+/// text. Raises an error unless the fingerprint has 64 bits.
 fn ball(call: &mut Call) -> Datum {
     match AnyFingerprint::argument(call, 0) {
         AnyFingerprint::Bits64(center) => Ball::new(center, call.int4(1)).into_datum(),
         wide => {
             let bits = wide.bits();
             UserError::invalid_parameter(format!("cannot make a fingerprint_ball of {bits} bits"))
-                .detail("A center given as text has 64 bits: 16 hexadecimal digits.")
+                .detail(
+                    "A center that is given as text must have 64 bits, which are 16 hexadecimal \
+                     digits.",
+                )
                 .hint(format!("Cast the center: $1::fingerprint{bits}."))
                 .raise()
         }

@@ -9,8 +9,8 @@ use neardup_pg::datum_sort;
 use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
-/// Fingerprint of `W` words of 64 bits, the most significant word first, each word in native byte
-/// order. This is the stored form of the SQL types `fingerprint128` (two words) and
+/// Fingerprint of `W` words of 64 bits. The most significant word is first, and each word is in
+/// native byte order. This is the stored form of the SQL types `fingerprint128` (two words) and
 /// `fingerprint256` (four words).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
@@ -128,8 +128,8 @@ impl<const W: usize> Fingerprint for Wide<W> {
 }
 
 /// Sort support function of the wide types. Gives the server a comparison that it can call
-/// directly, instead of the SQL function. Also gives it the first word of a value as an abbreviated
-/// key, which it compares without following a pointer.
+/// directly, instead of the SQL function. Also gives it the first word of each value as an
+/// abbreviated key, so that most comparisons need not follow a pointer.
 #[allow(unsafe_code, reason = "values are passed by reference")]
 fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     // SAFETY: the operator class that names this function is for values of `W` words.
@@ -137,7 +137,7 @@ fn sort_support<const W: usize>(call: &mut Call) -> Datum {
     Datum::from(0)
 }
 
-/// Cast from uuid to fingerprint128. The 16 bytes of a uuid are in the order of its digits.
+/// Cast from uuid to fingerprint128. The digits of both have the same order.
 fn from_uuid(call: &mut Call) -> Datum {
     let mut words = [0; 2];
     call.copy_words(0, &mut words);

@@ -242,8 +242,8 @@ fn altered_options_are_noticed() -> Outcome {
     assert_eq!(
         noticed.detail(),
         Some(
-            "The index has radius 3, guaranteed radius 3, 4 blocks, 4 permutations. After REINDEX \
-             it has radius 6, guaranteed radius 6, 7 blocks, 7 permutations."
+            "The index now has radius 3, guaranteed radius 3, 4 blocks, 4 permutations. After \
+             REINDEX, it will have radius 6, guaranteed radius 6, 7 blocks, 7 permutations."
         )
     );
     assert_eq!(
@@ -253,7 +253,7 @@ fn altered_options_are_noticed() -> Outcome {
     let noticed = notice("ALTER INDEX docs_s SET (similarity = 0.9)")?.expect("a notice");
     let detail = noticed.detail().unwrap_or_default();
     assert!(
-        detail.contains("After REINDEX it has similarity 0.9"),
+        detail.contains("After REINDEX, it will have similarity 0.9"),
         "{detail}"
     );
     // Commands that do not change the layout, and an option that restores it.

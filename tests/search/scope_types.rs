@@ -347,8 +347,8 @@ fn the_error_names_the_column_and_its_hints_work() -> Outcome {
     assert_eq!(
         plain(error.detail()).as_deref(),
         Some(
-            "The operator class compares the column's values as text, whose equality differs from \
-             that of citext."
+            "The operator class compares the column's values as text. The types citext and text \
+             have different rules for equality."
         )
     );
     let hint = error.hint().unwrap_or_default();

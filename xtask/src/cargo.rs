@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Returns the root folder of the workspace whose package cargo runs now. The folder in which this
-/// program was compiled may be a different one, because the checkout may have been copied.
+/// Returns the root folder of the workspace from which cargo runs this program. The folder in which
+/// the program was compiled may be a different one, because the checkout may have been copied.
 pub fn workspace() -> &'static Path {
     static WORKSPACE: OnceLock<PathBuf> = OnceLock::new();
     WORKSPACE.get_or_init(|| {
@@ -18,7 +18,8 @@ pub fn workspace() -> &'static Path {
     })
 }
 
-/// Returns a call of the cargo that runs this program, in the workspace's root folder.
+/// Returns a command that calls cargo in the workspace's root folder. It is the same cargo that
+/// runs this program.
 pub fn cargo() -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
@@ -53,7 +54,8 @@ pub fn target_dir() -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// crates.io rejects path dependencies and packages without these fields.
+    /// Checks what crates.io requires of `neardup-sketch`: the fields that a package must have, and
+    /// no path dependencies.
     #[test]
     fn sketch_can_be_published() -> Result<()> {
         let metadata = metadata(&["--no-deps", "--offline"])?;

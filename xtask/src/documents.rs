@@ -5,12 +5,14 @@ use walkdir::WalkDir;
 
 /// Licence of the project, to which documents link.
 pub const LICENCE: &str = "LICENSE";
-/// Extensions of the files in `docs` that are pages, images or code to which pages link.
+/// Extensions of the files in `docs` that belong to the documents: pages, images, and code to which
+/// pages link.
 const ENDINGS: [&str; 5] = ["md", "png", "svg", "py", "sql"];
 
 /// Returns the documents of the workspace at `root`: the pages of the root folder, the licence, and
 /// the pages, images and code of `docs`. The paths are relative to the root, with slashes, and
-/// sorted. Links of the documents lead only to other documents.
+/// sorted. A copy of all documents has no broken link, because a test checks that they link only to
+/// each other and to other sites.
 ///
 /// # Errors
 /// If a folder cannot be read.

@@ -10,20 +10,21 @@ use std::path::Path;
 /// Name of the extension in CREATE EXTENSION.
 pub const NAME: &str = "neardup";
 
-/// Builds the extension for the PostgreSQL `pg`, in release mode. Returns the files to install.
+/// Builds the extension for the PostgreSQL installation `pg`, in release mode. Returns the files to
+/// install: library, control file and SQL scripts.
 pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     build_for(pg, &target_dir()?, None, &[] as &[(&str, OsString)])
 }
 
-/// Builds the extension in the target folder `target`. `variables` are added to cargo's
-/// environment. Returns the files to install.
+/// Like [`build`], but builds in the target folder `target`, and adds `variables` to cargo's
+/// environment.
 pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
     build_for(pg, target, None, variables)
 }
 
-/// Builds the extension in the target folder `target`, for another processor if `machine` is the
-/// Rust name of that target. `variables` are added to cargo's environment. Returns the files to
-/// install.
+/// Like [`build_in`], but for another processor if `machine` is given. `machine` is the name of the
+/// processor's target in Rust, such as `aarch64-unknown-linux-gnu`. `variables` must then have
+/// CARGO_BUILD_TARGET with the same name.
 pub fn build_for(
     pg: &PgConfig,
     target: &Path,
@@ -55,7 +56,8 @@ pub fn build_for(
     artifacts(&target.join(machine.unwrap_or_default()), workspace())
 }
 
-/// Finds the built library below `target`, and the control file and SQL scripts in the workspace.
+/// Finds the files to install: the library that was built below `target`, and the control file and
+/// SQL scripts in the workspace.
 fn artifacts(target: &Path, workspace: &Path) -> Result<Artifacts> {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = target.join(format!("release/{prefix}{NAME}{suffix}"));

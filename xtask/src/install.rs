@@ -50,8 +50,8 @@ fn destinations(pg: &PgConfig, artifacts: &Artifacts) -> Vec<(PathBuf, PathBuf)>
     files
 }
 
-/// Copies `source` beside `target` and renames the copy to `target`. Overwriting the library in
-/// place would break running backends, which have it mapped.
+/// Copies `source` to a new file beside `target`, and renames the copy to `target`. Overwriting the
+/// library in place would break running backends, which have it mapped into memory.
 fn place(source: &Path, target: &Path) -> std::io::Result<()> {
     let mut staged = target.as_os_str().to_owned();
     staged.push(".new");

@@ -25,8 +25,8 @@ pub mod ui;
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Prints the error of a command, if there is one. Returns the exit code of the program: 2 if the
-/// user has to install something, 1 for other errors.
+/// Returns the exit code of the program for the result of a command. Prints the error, if there is
+/// one. An error has the exit code 2 if the user has to install something, otherwise 1.
 pub fn exit_code(result: Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,

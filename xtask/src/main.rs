@@ -57,12 +57,14 @@ enum Command {
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
     },
-    /// Run the tests of the pure packages, and the golden files in a server, on emulated 64-bit ARM
+    /// Run the tests of the packages without code for PostgreSQL, and the golden files in a server,
+    /// on emulated 64-bit ARM
     ///
     /// Uses QEMU. Unpacks a compiler and a server from Debian into target/, some 210 MB, and takes
     /// long.
     Arm64(cross::Options),
-    /// Run the tests of the pure packages on an emulated big-endian machine, IBM Z, by QEMU
+    /// Run the tests of the packages without code for PostgreSQL on an emulated big-endian machine,
+    /// IBM Z, by QEMU
     S390x,
     /// Check rules that the compiler does not check: imports, line widths, links, generated files
     Check(check::Options),

@@ -7,13 +7,14 @@ use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
 use std::path::Path;
 
-/// Private copy of a PostgreSQL installation in which the extension is installed.
+/// Private copy of a PostgreSQL installation, with the extension in it.
 pub struct Private {
-    /// PostgreSQL that was copied, and that the extension was built for.
+    /// PostgreSQL installation that was copied. The extension was built for it.
     pub pg: PgConfig,
     /// Library, control file and scripts of the extension.
     pub artifacts: Artifacts,
-    /// Programs, folders and operating system user with which commands create servers.
+    /// What commands need to create servers: the programs of the copy, the folder for data, and the
+    /// operating system user.
     pub instance: Instance,
     /// True if Citus is installed in the copy too.
     pub has_citus: bool,
@@ -25,8 +26,8 @@ pub fn prepare(choice: &PgChoice) -> Result<Private> {
     prepare_with(choice, None)
 }
 
-/// Does the same as [`prepare`]. Also adds Citus to the copy if `citus` is given: the folder below
-/// which Citus was installed by `make install DESTDIR=`.
+/// Does the same as [`prepare`]. If `citus` is given, also adds Citus to the copy. `citus` is the
+/// folder that was DESTDIR in `make install DESTDIR=` of Citus, or `/` if Citus is installed.
 pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
     let artifacts = extension::build(&pg)?;
@@ -69,8 +70,11 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
     })
 }
 
-/// Replaces the psql of the copy if it does not run, as the psql of one Python wheel does not. The
-/// psql of any installed version works with the server.
+/// Ensures that the copy has a psql that runs. If its own psql does not run, replaces it by the
+/// psql of another installation on this machine. One of the Python wheels that provide servers has
+/// a psql that does not run. The psql of any version works with the server.
+///
+/// # Errors If no psql on this machine runs.
 pub fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     if runs(&copy.bindir().join("psql")) {
         return Ok(());
@@ -83,9 +87,10 @@ pub fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     }
 }
 
-/// Reserves for this command the names of servers in `dir` that begin with `purpose`. Stops servers
-/// that an earlier run left running. Arranges that this command's own servers are stopped when a
-/// signal ends the command.
+/// Reserves all server names in `dir` that begin with `purpose`, until the lock is dropped. Only
+/// this command may then create servers with these names. Fails if another command has reserved
+/// them. Stops servers that an earlier command left running. If a signal ends this command, its
+/// servers are stopped too.
 pub fn reserve_server_names(dir: &Path, purpose: &str) -> Result<Lock> {
     let Some(lock) = Lock::try_take(dir, purpose)? else {
         let holder = Lock::holder(dir, purpose).map_or(String::new(), |id| format!(" {id}"));

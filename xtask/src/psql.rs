@@ -14,7 +14,8 @@ pub const PURPOSE: &str = "demo";
 /// Name of the database that psql and the demo use.
 pub const DATABASE: &str = "neardup";
 
-/// Opens psql with the arguments `arguments`. Creates a new server if `fresh` is true.
+/// Opens psql with the arguments `arguments`, and returns its exit code. If `fresh` is true,
+/// deletes the data of the server first.
 pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<ExitCode> {
     let private = private::prepare(choice)?;
     let lock = take_lock(&private)?;
@@ -41,8 +42,8 @@ pub fn command(choice: &PgChoice, fresh: bool, arguments: &[String]) -> Result<E
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Takes the lock of the server that psql and the demo share. Stops a server that a killed command
-/// has left running. Fails if another command uses the server.
+/// Takes the lock of the server that psql and the demo share. Fails if another command uses the
+/// server. Stops the server if the command that started it was killed.
 pub fn take_lock(private: &Private) -> Result<Lock> {
     let dir = &private.instance.data_root;
     let Some(lock) = Lock::try_take(dir, PURPOSE)? else {
@@ -55,9 +56,9 @@ pub fn take_lock(private: &Private) -> Result<Lock> {
     Ok(lock)
 }
 
-/// Returns an error text that names the command that uses the server, and says what to do. `holder`
-/// is the process id of that command. `postmaster_pid` is the text of the server's file
-/// postmaster.pid.
+/// Returns the text of the error that another command uses the server. It names that command and
+/// says what to do. `holder` is the process id of that command, if it is known. `postmaster_pid` is
+/// the text of the server's file postmaster.pid.
 fn in_use(holder: Option<u32>, postmaster_pid: &str) -> String {
     let process = holder.map_or(String::new(), |id| format!(", process {id}"));
     let mut text = format!(
@@ -104,7 +105,7 @@ pub fn start(private: &Private, fresh: bool) -> Result<Server> {
     })
 }
 
-/// Drops the database of psql and the demo if it exists, and creates it with the extension.
+/// Creates the database of psql and the demo with the extension. Drops it first if it exists.
 pub fn create_database(server: &Server) -> Result<()> {
     sql(
         server,
@@ -125,8 +126,7 @@ fn has_database(server: &Server) -> Result<bool> {
     Ok(sql(server, "postgres", &query)? == "1")
 }
 
-/// Runs one statement in `database` by psql, and returns the rows of the statement's result as
-/// unaligned text.
+/// Runs one statement in `database` by psql. Returns the rows of the result as unaligned text.
 fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     let output = server
         .psql(database)
@@ -142,8 +142,8 @@ fn sql(server: &Server, database: &str, statement: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the text of the extension's current control file and SQL scripts. A database that was
-/// made with another text is outdated.
+/// Returns the current texts of the extension's control file and SQL scripts, as one text. A
+/// database whose extension was created from another text is outdated.
 fn scripts(private: &Private) -> Result<String> {
     let mut all = String::new();
     for path in &private.artifacts.share {
@@ -153,8 +153,8 @@ fn scripts(private: &Private) -> Result<String> {
     Ok(all)
 }
 
-/// Stores the current control file and SQL scripts beside the server's data, so that a later run
-/// can find out whether the database is outdated.
+/// Stores the current control file and SQL scripts in the folder of the server's data. A later run
+/// compares them with its own to find out whether the database is outdated.
 pub fn remember_scripts(private: &Private, server: &Server) -> Result<()> {
     Ok(fs::write(
         server.data().join(SCRIPTS_FILE),

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// True while a child process uses the terminal and handles Ctrl-C itself.
 static INTERACTIVE: AtomicBool = AtomicBool::new(false);
-/// Folders of servers that child processes may have started, and prefixes of the names of their
-/// data folders. A signal stops these servers.
+/// Servers that child processes may have started: the folder that contains their data folders, and
+/// the prefix of their names. A signal stops these servers.
 static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
 /// Starts the thread that handles signals. Call it once, at the start of the program.
@@ -39,7 +39,8 @@ pub fn install() -> Result<()> {
 }
 
 /// Arranges that a signal also stops the servers in the folder `dir` whose names begin with
-/// `prefix`. Child processes may have started them.
+/// `prefix`. This program may not know these servers, because its child processes may have started
+/// them.
 pub fn sweep_on_signal(dir: &Path, prefix: &str) {
     SWEEP
         .lock()
@@ -47,8 +48,8 @@ pub fn sweep_on_signal(dir: &Path, prefix: &str) {
         .push((dir.to_owned(), prefix.to_owned()));
 }
 
-/// Runs `run`, which waits for a child process. Meanwhile this program ignores Ctrl-C, which the
-/// child handles.
+/// Calls `run`, which waits for a child process on the terminal. Meanwhile this program ignores
+/// Ctrl-C, because the child handles it.
 pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     INTERACTIVE.store(true, Ordering::SeqCst);
     let result = run();
@@ -56,8 +57,9 @@ pub fn while_interactive<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns at once if there was no signal. Otherwise waits until the thread that handles signals
-/// ends the program.
+/// Waits until the program ends if a signal has arrived; otherwise returns at once. The thread that
+/// handles signals ends the program. Call this before reporting an error that the signal may have
+/// caused.
 pub fn wait_if_interrupted() {
     while interrupted() {
         std::thread::sleep(Duration::from_secs(1));

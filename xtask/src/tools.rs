@@ -18,8 +18,8 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Returns the path of the program: the program on PATH if it has the pinned version, else the
-    /// program below `target/tools`, which the first call installs.
+    /// Returns the path of the program. It is the program on PATH if that has the pinned version.
+    /// Otherwise it is a program below `target/tools`, which the first call installs.
     ///
     /// # Errors
     /// If cargo cannot install the program.
@@ -51,8 +51,8 @@ impl Tool {
         Ok(own)
     }
 
-    /// Returns whether the program at this path runs and has the pinned version. Some subcommands
-    /// of cargo print their version only after the name of the subcommand.
+    /// Returns whether the program at this path runs and has the pinned version. Tries `--version`
+    /// with and without the name of the subcommand, because some subcommands of cargo need it.
     fn has_version(&self, program: &Path) -> bool {
         let subcommand = self.name.strip_prefix("cargo-");
         let calls = [None, subcommand];

@@ -77,8 +77,8 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!well)))
 }
 
-/// Runs the test `name` and shows its output. `settings` are environment variables for the test,
-/// without the prefix NEARDUP_TEST_. Returns whether the test passed.
+/// Runs the test `name` and shows its output. `settings` are environment variables for the test:
+/// their names without the prefix NEARDUP_TEST_, and their values. Returns whether the test passed.
 fn run(private: &Private, name: &str, settings: &[(&str, u64)]) -> Result<bool> {
     let mut command = cargo();
     command.args([

@@ -13,8 +13,8 @@ fn lively() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("CI").is_none() && !dumb
 }
 
-/// Prints a heading for a part of the command, such as the tests on one PostgreSQL version. The
-/// output of the part follows.
+/// Prints a heading before the output of a part of the command, such as the tests on one PostgreSQL
+/// version.
 pub fn heading(text: impl Display) {
     eprintln!("==> {text}");
 }
@@ -29,7 +29,7 @@ pub fn error(error: &anyhow::Error) {
     eprintln!("error: {error:#}");
 }
 
-/// Calls `run` as one step of the command, which `text` describes. Shows a spinner meanwhile, or
+/// Calls `run` as one step of the command. `text` describes the step. Meanwhile shows a spinner, or
 /// prints a plain line if there is no terminal. Prints the duration of the step at the end.
 pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<T>) -> Result<T> {
     let text = text.into();
@@ -53,15 +53,15 @@ pub fn step<T>(text: impl Into<Cow<'static, str>>, run: impl FnOnce() -> Result<
     result
 }
 
-/// Formats a number with separated thousands. Returns an empty string for a number that does not
-/// fit into 64 bits.
+/// Formats a number with separators between thousands. Returns an empty string if the number does
+/// not fit into a `u64`.
 pub fn number(value: impl TryInto<u64>) -> String {
     value
         .try_into()
         .map_or(String::new(), |value| HumanCount(value).to_string())
 }
 
-/// Formats a number and a noun, which is `one` for 1 and `many` for other numbers.
+/// Formats a number and a noun. The noun is `one` for the number 1, and `many` for other numbers.
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { many })
 }

@@ -1,6 +1,8 @@
-//! Approximate shared keys: 64-bit keys that two near-duplicates have in common with a known
-//! probability, for joins by equality in engines without this index. The SQL function
-//! `neardup_band_keys` returns them.
+//! Approximate shared keys: 64-bit keys for joins by equality in engines without this index. Two
+//! near-duplicates have a key in common with a known probability. A value has one key for each
+//! band. A band is a choice of some positions of a signature, or of some bits of a fingerprint, and
+//! the key has a hash of their values. The positions or bits of a band are called its rows. The SQL
+//! function `neardup_band_keys` returns the keys.
 //!
 //! [`crate::shared_keys`] guarantees a common key. At a low similarity this guarantee takes many
 //! short keys, and many unrelated values share a short key. Here the caller chooses the number of
@@ -28,8 +30,8 @@ use crate::shared_keys::BandKeys;
 /// Maximum number of bands of a fingerprint. A key has 6 bits for the number of its band.
 pub const MAX_FINGERPRINT_BANDS: usize = 64;
 
-/// Reason why a number of bands or rows is rejected. The value is the largest number that is
-/// allowed.
+/// Reason why a number of bands, or of rows in each band, is rejected. The value is the largest
+/// number that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandKeysError {
     /// The number of bands must be between 1 and this number.
@@ -66,13 +68,14 @@ impl fmt::Display for BandKeysError {
 #[derive(Clone, Debug)]
 pub struct SignatureBandKeys {
     bands: Bands,
-    /// Number of rows minus 1, at its bit position in a key.
+    /// Part that all keys have in common: the number of rows minus 1, at its bit position in a key.
     parameters: u64,
 }
 
 impl SignatureBandKeys {
-    /// Creates the parameters for keys of signatures of `hashes` positions. Band `i` has the
-    /// positions from `i * rows` on, like the band of an index with the options `bands` and `rows`.
+    /// Prepares keys of signatures with `hashes` positions. There are `bands` bands of `rows`
+    /// positions each. Band `i` begins at position `i * rows`, like the band of an index with the
+    /// options `bands` and `rows`.
     ///
     /// # Errors
     /// [`BandKeysError`] if a number is 0, if there are more than [`MAX_BANDS`] bands or
@@ -135,7 +138,8 @@ pub struct FingerprintBandKeys<const N: usize> {
     rows: usize,
     /// For each band, the mask of the fingerprint's bits from which the key is made.
     masks: Vec<Key<N>>,
-    /// Width and number of rows, at their bit positions in a key.
+    /// Part that all keys have in common: a mark (the number 3), the width of a fingerprint and the
+    /// number of rows, at their bit positions in a key.
     parameters: u64,
 }
 
@@ -144,10 +148,11 @@ impl<const N: usize> FingerprintBandKeys<N> {
     const WIDTH: usize = 64 * N;
     /// Number of bits of the hash, which are the lowest bits of a key.
     const HASH_BITS: u32 = 46;
-    /// Number of bits below the number of the band in a key.
+    /// Bit position of the band's number in a key.
     const BAND_SHIFT: u32 = 58;
 
-    /// Creates the parameters for keys of fingerprints. There are `bands` keys of `rows` bits each.
+    /// Prepares keys of fingerprints. There are `bands` keys, each of `rows` bits of the
+    /// fingerprint.
     ///
     /// # Errors
     /// [`BandKeysError`] if a number is 0, if there are more than [`MAX_FINGERPRINT_BANDS`] bands,
@@ -167,8 +172,9 @@ impl<const N: usize> FingerprintBandKeys<N> {
         })
     }
 
-    /// Returns a mask of the bits of each band. The bands that are cut from one order of the bits
-    /// share no bits.
+    /// Returns the mask of the fingerprint's bits in each band. Cuts a list of all bits into bands
+    /// of `rows` bits, then shuffles the list and cuts it again, until there are enough bands.
+    /// Bands from the same order of the list share no bits.
     fn masks(bands: usize, rows: usize) -> Vec<Key<N>> {
         let mut order: Vec<usize> = (0..Self::WIDTH).collect();
         let mut masks = Vec::new();
@@ -225,7 +231,7 @@ mod tests {
         a.zip(b).filter(|(a, b)| a == b).count()
     }
 
-    /// Returns pseudorandom words.
+    /// Returns a generator of pseudorandom words. `state` is its seed.
     fn words(mut state: u64) -> impl FnMut() -> u64 {
         move || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -293,9 +299,9 @@ mod tests {
         }
     }
 
-    /// Returns two sorted lists of masks: the bits of each band, and the bits that an index looks
-    /// up in each permutation. The index has one block for each band, and the greatest radius below
-    /// the number of blocks.
+    /// Returns two sorted lists of masks: the bits of `bands` bands, and the leading bits of each
+    /// permutation of an index. The index has as many blocks as there are bands. Its radius is the
+    /// number of blocks minus 1, so each permutation has one leading block.
     fn bands_and_blocks<const N: usize>(bands: u32) -> [Vec<Key<N>>; 2] {
         let layout = BlockLayout::<N>::new(bands - 1, bands).unwrap();
         let mut blocks: Vec<Key<N>> = (layout.permutations().iter().enumerate())

@@ -1,5 +1,9 @@
 //! Block layouts: how a fingerprint is cut into blocks, and the permutations of an index that
-//! follow from the cut.
+//! follow from the cut. A permutation is an ordered copy of all keys, in which some blocks are
+//! moved to the front (leading blocks). A search looks up the leading blocks of each permutation.
+//! In this way it finds all fingerprints up to a distance that is called the guaranteed radius. If
+//! the index has scopes (groups of rows that are searched separately), each key begins with a word
+//! that has the scope's hash.
 //!
 //! A fingerprint of `64 * N` bits is cut into `b` blocks. For a guaranteed radius `k < b`, each of
 //! the C(b, b-k) choices of b-k blocks gives one permutation, whose keys have the chosen blocks in
@@ -92,8 +96,8 @@ impl<const N: usize> Permutation<N> {
         key
     }
 
-    /// Returns the fingerprint of a key in this permutation. For a band's key, clears the bits of
-    /// the band's hash.
+    /// Returns the fingerprint of a key in this permutation. In an index over bands
+    /// ([`crate::bands`]), returns the key without the bits of the band's hash.
     #[inline]
     pub fn restore(&self, key: &Key<N>) -> Key<N> {
         let mut fingerprint = [0; N];
@@ -155,8 +159,8 @@ pub struct BlockLayout<const N: usize> {
     /// Number of bits at the front of a key, behind the scope, that are a band's hash or an element
     /// of a set. 0 for fingerprints.
     hash_bits: u32,
-    /// Number of permutations, counted from the first, that searches within the guaranteed radius
-    /// do not probe.
+    /// Number of permutations that searches within the guaranteed radius do not probe (look up).
+    /// They are the first permutations. 1 for an index over sets, otherwise 0.
     unprobed: usize,
 }
 
@@ -224,10 +228,10 @@ impl<const N: usize> BlockLayout<N> {
         })
     }
 
-    /// Makes the layout of an index over bands ([`crate::bands`]): `count` permutations that store
-    /// keys unchanged. `row` is a mask for the first word behind the scope. It has the bits that
-    /// [`Permutation::restore`] keeps: the bits of the sketch, which is the same in all bands,
-    /// without the band's hash.
+    /// Makes the layout of an index over bands ([`crate::bands`]): `count` permutations, one for
+    /// each band, that store keys unchanged. `row` is a mask for the first word behind the scope.
+    /// It selects the bits of the sketch, which are the same in all bands of a row, and not the
+    /// band's hash. [`Permutation::restore`] keeps only the selected bits.
     pub(crate) fn with_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
         let segments: Vec<Segment> = (0..N)
@@ -258,8 +262,9 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// Returns whether the index is over sets. Its probed permutation has an entry for each element
-    /// of a row. In other indexes each permutation has one entry for each row.
+    /// Returns whether the index is over sets. The permutation that searches of such an index probe
+    /// has an entry for each element of a row. In other indexes each permutation has one entry for
+    /// each row.
     pub fn has_elements(&self) -> bool {
         self.unprobed > 0
     }

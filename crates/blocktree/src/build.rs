@@ -1,4 +1,6 @@
-//! Builds the tree of a new index, page by page, from sorted rows.
+//! Builds the tree of a new index, page by page, from sorted rows. The tree has one part for each
+//! permutation (ordered copy of all keys), and one for the rows without a value (NULL). The shape
+//! of a leaf says which common bytes it omits from its keys, and so how many entries fit.
 
 use crate::bands::{self, Bands};
 use crate::block_layout::{BlockLayout, Permutation};
@@ -32,14 +34,14 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Returns the maximum number of entries, at this fill factor, of a leaf with the shape
-    /// `shape`. At least 2.
+    /// Returns the maximum number of entries of a leaf with the shape `shape`, at this fill factor.
+    /// At least 2.
     pub(crate) fn of_leaf<const N: usize>(self, shape: Shape<N>) -> usize {
         (shape.capacity() * usize::from(self.leaf) / 100).max(2)
     }
 
-    /// Returns the maximum number of entries, at this fill factor, of an inner page with keys of
-    /// `N` words. At least 2.
+    /// Returns the maximum number of entries of an inner page with keys of `N` words, at this fill
+    /// factor. At least 2.
     pub(crate) fn of_inner<const N: usize>(self) -> usize {
         (inner::capacity::<N>() * usize::from(self.inner) / 100).max(2)
     }
@@ -57,8 +59,8 @@ impl Default for Fill {
 }
 
 /// Writes the tree of an index on fingerprints and returns its meta page. `rows` has the rows with
-/// a fingerprint, and `nulls` the rows without one. `radius`, in bits, is the radius of most
-/// searches.
+/// a fingerprint, and `nulls` the rows without one. `radius`, in bits, is the maximum distance of
+/// most searches. The meta page stores it.
 pub fn build<H: BuildHost, const N: usize>(
     host: &mut H,
     layout: &BlockLayout<N>,
@@ -94,7 +96,7 @@ pub fn build<H: BuildHost, const N: usize>(
 
 /// Writes the tree of an index on signatures and returns its meta page. `rows` has the keys of each
 /// band, and `nulls` the rows without a signature. `similarity` is the minimum similarity of most
-/// searches.
+/// searches. The meta page stores it.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,
@@ -208,9 +210,9 @@ impl<const N: usize> LeafWriter<N> {
         }
     }
 
-    /// Writes all leaves of the permutation with the number `number`. The last leaf stays in memory
-    /// until the next permutation begins or the build ends. `permutation` is `None` if the keys of
-    /// `rows` are stored unchanged.
+    /// Writes all leaves of the permutation with the number `number`, from the keys in `rows`. The
+    /// last leaf stays in memory until the next permutation begins or the build ends. `permutation`
+    /// rearranges the keys. If it is `None`, they are stored unchanged.
     fn write_permutation<H: BuildHost>(
         &mut self,
         host: &mut H,
@@ -254,7 +256,8 @@ impl<const N: usize> LeafWriter<N> {
         self.entries.push((key, tid));
     }
 
-    /// Changes the shape of the current leaf so that one more entry fits into the shape.
+    /// Changes the shape of the current leaf so that an entry with this key and this row address
+    /// can be stored in it.
     #[inline]
     fn fit(&mut self, key: &Key<N>, tid: Tid) {
         let shape = self.shape.extended_for(&self.start, key, is_narrow(tid));
@@ -289,9 +292,9 @@ impl<const N: usize> LeafWriter<N> {
         self.begin_leaf(separator);
     }
 
-    /// Splits the last leaf of a permutation until its entries fit. The range of the last leaf
-    /// reaches to the end of the permutation, so the leaf may omit fewer bytes of each key than its
-    /// entries have in common.
+    /// Splits the last leaf of a permutation until its entries fit. A leaf omits only bytes that
+    /// all keys in its range have in common, and the range of the last leaf reaches to the end of
+    /// the permutation. So its entries may take more space than [`LeafWriter::push`] assumed.
     fn divide_last<H: BuildHost>(&mut self, host: &mut H) {
         loop {
             let whole = Shape::between(&self.start, None, self.shape.is_narrow());

@@ -60,9 +60,9 @@ impl RowSum {
         self.sum = self.sum.wrapping_add(hash);
     }
 
-    /// Adds an entry of an index over sets. `elements` is the sum of a whole set, or the share of
-    /// one element in that sum. So the entries of a row's elements add up to the same checksum as
-    /// the row's own entry.
+    /// Adds an entry of an index over sets. `elements` is what the entry contributes to the sum of
+    /// its row's set ([`sets::sum_contribution`]): the whole sum or the hash of one element. So the
+    /// entries of a row's elements add up to the same checksum as the row's own entry.
     fn add_elements<const N: usize>(&mut self, key: &Key<N>, elements: u64, tid: Tid) {
         let mut hash = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         for word in &key[..N - sets::WORDS] {
@@ -247,8 +247,9 @@ fn misplaced_separator<P: PageGuard, const N: usize>(
     (!in_range).then_some("separator out of its page's range")
 }
 
-/// Returns the row address and the unpermuted key of each entry of a leaf from the entry key `from`
-/// on. Returns an error if an entry of the leaf is outside the leaf's range or impossible.
+/// Returns the row address and the unpermuted key of each entry of a leaf, except for entries
+/// before the entry key `from`. Returns an error if the leaf is defective: its keys are out of
+/// order, an entry is outside the leaf's range, or a row without a fingerprint has a key.
 fn checked_entries<P: PageGuard, const N: usize>(
     leaf: &Leaf<P, N>,
     layout: &BlockLayout<N>,

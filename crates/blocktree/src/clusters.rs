@@ -1,16 +1,14 @@
-//! Clusters of near-duplicates, computed from the pairs of a search within a memory limit. There
-//! are two methods: stars around representatives ([`Star`]) and connected components
-//! ([`Components`]).
-//!
-//! A node is a fingerprint or a signature. A node has a number, which is its index in arrays, and a
-//! rank: the node with the lowest rank of a cluster is kept. Both methods depend only on ranks and
-//! pairs, so they are deterministic.
+//! Clusters of near-duplicates, computed from the pairs of a search within a memory limit. A node
+//! is a fingerprint or a signature. It has a number, which is its index in arrays, and a rank: the
+//! node with the lowest rank of a cluster is kept. There are two methods: stars around
+//! representatives ([`Star`]) and connected components ([`Components`]). Both depend only on ranks
+//! and pairs, so they are deterministic.
 
 use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// Value of a rank that marks a node without a rank.
+/// Value that stands for the rank of a node without a rank.
 pub const UNRANKED: u32 = u32::MAX;
 
 /// Packs two numbers into one word: `a` in the upper half, `b` in the lower half. Words are ordered
@@ -25,12 +23,12 @@ pub fn split(joined: u64) -> (u32, u32) {
 }
 
 /// Collection of the representatives among crowded nodes. A crowded node is near so many others
-/// that not all of its pairs have been found. Each crowded node has one or more entries, by which
-/// the near crowded nodes are found. The first word of an entry's key is the rank and the number of
-/// the node ([`join`]).
+/// that the search has not reported all its pairs. So it is compared with the crowded
+/// representatives instead. For this purpose, each crowded node has one or more entries: keys and
+/// addresses. The first word of an entry's key is the rank and the number of the node ([`join`]).
 pub trait Centers<F: TempFiles, const M: usize> {
     /// Returns the lowest rank of a representative that is near the node with the entries `own`.
-    /// `None` if there is no such representative with a rank less than `below`.
+    /// `None` if no representative with a rank less than `below` is near the node.
     fn first_near(&mut self, files: &mut F, own: &[Entry<M>], below: u32) -> Option<u32>;
 
     /// Adds the node with the entries `own` as a representative. Its rank must be greater than the
@@ -215,7 +213,8 @@ impl<F: TempFiles> Components<F> {
         }
     }
 
-    /// Returns the root of a node's component: the node of the component with the lowest number.
+    /// Returns the root of a node's component, which is the component's node with the lowest
+    /// number.
     pub fn root(&mut self, files: &mut F, mut node: u32) -> u32 {
         loop {
             let parent = self.parents.get(files, node);
@@ -243,7 +242,7 @@ impl<F: TempFiles> Components<F> {
         a.min(b)
     }
 
-    /// Replaces each rank in `ranks` by the lowest rank of the node's component. `ranks` has the
+    /// Replaces the rank of each node by the lowest rank in the node's component. `ranks` has the
     /// rank of each node at the index of the node's number.
     pub fn finish(mut self, files: &mut F, ranks: &mut Paged<F>) {
         // A root has the lowest number of its component, so it precedes the other nodes.

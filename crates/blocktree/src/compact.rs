@@ -163,10 +163,11 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     }
 
     /// Moves the page at block `from` to the unused block `to`, so that block `from` can be
-    /// truncated. If the vacuum is cancelled before the truncation, block `from` remains. Other
-    /// processes may remember the block of the first page of a level, because it is or was the
-    /// root. So the old block of a first page becomes a free page, which shows these processes that
-    /// the page has moved.
+    /// truncated. If the vacuum is cancelled before the truncation, block `from` remains.
+    ///
+    /// Other processes may remember the block of the first page of a level, because it is or was
+    /// the root. So the old block of such a page becomes a free page. A process that reads it sees
+    /// that the page has moved.
     fn relocate(&self, from: Block, to: Block) -> Result<()> {
         let mut copy: Box<Page> = Box::new([0; PAGE_SIZE]);
         copy.copy_from_slice(&*self.store.read(from));

@@ -1,6 +1,7 @@
 //! Representatives among crowded fingerprints (fingerprints that are near many others), for
-//! clusters. The first representatives are in memory, the others in a temporary file.
-//! Representatives among crowded signatures are in [`BucketCenters`](crate::bands::BucketCenters).
+//! clusters. The first representatives are in memory, the others in a temporary file. Nodes and
+//! ranks are explained in [`crate::clusters`]. Representatives among crowded signatures are in
+//! [`BucketCenters`](crate::bands::BucketCenters).
 //!
 //! A node is compared with all representatives in the order of ranks, by vector instructions. There
 //! are few representatives, because a node near a representative does not become one. Their number
@@ -11,8 +12,8 @@ use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
-/// Number of representatives in a piece. A piece is compared, written to the file or read from the
-/// file at once.
+/// Number of representatives in a piece of the list. A piece is compared, written to the file or
+/// read from the file at once.
 const NODES_PER_BATCH: usize = 1024;
 
 /// Rule that decides whether two fingerprints are near each other.
@@ -20,7 +21,8 @@ const NODES_PER_BATCH: usize = 1024;
 pub struct Nearness {
     /// Maximum distance of near fingerprints, in bits.
     pub radius: u32,
-    /// Number of words of scope in front of a fingerprint, which must be equal.
+    /// Number of words with the scope's hash in front of a fingerprint: 0 or 1. Fingerprints in
+    /// different scopes are never near each other.
     pub scope_words: usize,
 }
 
@@ -29,7 +31,8 @@ struct CenterList<const M: usize> {
     /// For each representative, a word with its rank and its node number, then the scope's word if
     /// there is one, then the fingerprint.
     keys: Vec<Key<M>>,
-    /// For each representative, the number of its scope among the scopes with the same hash.
+    /// For each representative, the number of its scope. Scopes with the same hash have different
+    /// numbers.
     scopes: Vec<u32>,
 }
 
@@ -54,10 +57,10 @@ impl<const M: usize> CenterList<M> {
         has_room
     }
 
-    /// Returns the lowest rank of a representative in this list that is near the node with `key` in
-    /// `scope`. Skips representatives for whose node number `accept` returns false. If there is no
-    /// such rank below `below`, the result is `None` or any rank from `below` on. `found` is a
-    /// buffer.
+    /// Returns the lowest rank of a representative in this list that is near the node with the key
+    /// `key` in the scope with the number `scope`. Skips representatives for whose node number
+    /// `accept` returns false. The caller needs only ranks less than `below`: if there is none, the
+    /// result is `None` or any rank of at least `below`. `found` is a buffer.
     fn first_near(
         &self,
         key: &Key<M>,
@@ -118,7 +121,8 @@ pub struct CrowdedCenters<F: TempFiles, const M: usize> {
     file: Option<F::File>,
     /// Number of pieces in the file.
     pieces: u64,
-    /// Representatives with the highest ranks, fewer than a piece.
+    /// Representatives with the highest ranks. They do not fill a piece yet, so they are not in the
+    /// file.
     last: CenterList<M>,
     /// Piece that was read from the file.
     piece: CenterList<M>,

@@ -1,5 +1,5 @@
-//! Validation of an empty search when a row is added (optimistic concurrency control: Kung and
-//! Robinson, ACM TODS 6, 1981).
+//! Checks, when a row is added, whether an earlier search that found no row is still valid, so that
+//! it need not be repeated (optimistic concurrency control: Kung and Robinson, ACM TODS 6, 1981).
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
 //! other processes have added meanwhile. The second search is not needed if the first search found
@@ -80,8 +80,9 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the search, which has ended, with its unpermuted query and its radius in bits.
-    /// `None` if the search found a row or read two leaves of a permutation.
+    /// Completes the record when the search has ended. `query` is the unpermuted query, and
+    /// `radius` is in bits. Returns `None` if the search proves nothing, because it found a row or
+    /// read two leaves of a permutation.
     pub(crate) fn ended<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
@@ -111,9 +112,9 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the added row if the search proves that no other row was near it. `entries` is the
-    /// number of the row's entries that were appended in one step to leaves that the search had
-    /// read. `None` if the search also read other leaves.
+    /// Returns the added row if the search proves that no other row was near it. This requires that
+    /// the row's entries were appended in one step to all leaves that the search had read.
+    /// `entries` is the number of these entries. Returns `None` if the search read more leaves.
     pub(crate) fn lone_row(&self, entries: usize) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let read = self.leaves.iter().flatten().count();

@@ -1,4 +1,5 @@
-//! Scans of all rows of an index or of a scope.
+//! Scans of all rows of an index, or of all rows of a scope: the rows that have equal values in the
+//! index columns before the last.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};

@@ -1,5 +1,6 @@
-//! Permutations of an index by its metric: their layout, their keys, and how rows are inserted and
-//! trees are built.
+//! Operations of an index that depend on its metric: fingerprints, signatures or sets (SQL arrays).
+//! The metric decides the permutations (ordered copies of all keys) and their layout, the keys of a
+//! row, and how rows are inserted and trees are built.
 
 use std::rc::Rc;
 
@@ -37,13 +38,13 @@ impl IndexMetric {
     }
 
     /// Returns whether searches find all rows within `radius` (in bits or mismatches) without
-    /// reading the whole index. Must not be called for arrays.
+    /// reading the whole index. Must not be called for [`Metric::Overlap`], which has no radius.
     pub fn finds_all_within(&self, radius: u32) -> bool {
         (self.bands()).is_none_or(|bands| radius as usize <= bands.guaranteed())
     }
 
     /// Returns whether searches can return rows in the order of their distance. Must not be called
-    /// for arrays.
+    /// for [`Metric::Overlap`], which has no distance.
     pub fn can_order(&self) -> bool {
         self.bands().is_none()
     }
@@ -62,8 +63,9 @@ impl IndexMetric {
         }
     }
 
-    /// Returns the number of external sorts that a build needs. Key `i` of a row goes to sort `i`.
-    /// The last sort also takes all further keys of the row.
+    /// Returns the number of external sorts that a build needs. The first key of a row goes to the
+    /// first sort, the second key to the second sort, and so on. The last sort also takes all
+    /// further keys of the row.
     pub fn sorts(&self) -> usize {
         match self {
             Metric::Hamming { .. } => 1,
@@ -124,7 +126,8 @@ impl IndexMetric {
     }
 
     /// Writes the tree of a new index. `rows` has the sorts of [`IndexMetric::sorts`], and `nulls`
-    /// the rows without a value. `bound` must belong to this metric.
+    /// the rows without a value. `bound` is the bound of most searches, which the meta page stores.
+    /// It must be a radius for fingerprints, a similarity for signatures, and `None` for sets.
     pub fn write_tree<H: BuildHost, const N: usize>(
         &self,
         host: &mut H,

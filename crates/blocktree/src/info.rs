@@ -1,4 +1,6 @@
-//! Statistics of a tree: its pages, their fill, and how unevenly its keys are distributed.
+//! Statistics of a tree: its pages, their fill, and how unevenly its keys are distributed. For the
+//! distribution, the entries of each permutation (ordered copy of all keys) are divided into
+//! buckets. A bucket has the entries with equal leading bits.
 //!
 //! A search within the guaranteed radius looks up the query's leading bits in each permutation
 //! (ordered copy of all keys), and reads all entries with these bits. Suppose that n of a
@@ -43,8 +45,8 @@ pub struct Info<const N: usize> {
     pub largest_bucket: Option<LargestBucket<N>>,
 }
 
-/// Entries of one permutation that share their scope and all leading bits that a search within the
-/// guaranteed radius looks up.
+/// Bucket: the entries of one permutation that share their scope and all leading bits that a search
+/// within the guaranteed radius looks up. Such a search reads all entries of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargestBucket<const N: usize> {
     /// Number of the permutation.
@@ -160,8 +162,9 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
 }
 
 impl<const N: usize> Info<N> {
-    /// Adds the counts in `buckets`, which are those of one permutation. The permutation may be the
-    /// additional one for the rows without a fingerprint.
+    /// Adds the counts of one permutation, which are in `buckets`, to these statistics.
+    /// `permutation` is the number of the permutation. It may be the number of the additional
+    /// permutation, which has the rows without a fingerprint.
     fn add_permutation(
         &mut self,
         layout: &BlockLayout<N>,

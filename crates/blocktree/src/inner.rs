@@ -1,5 +1,6 @@
-//! Inner pages of the tree: sorted entries, each with a separator and the block of the child page
-//! whose range starts at the separator.
+//! Inner pages of the tree: sorted entries, each with a separator and the block of a child page. A
+//! separator is the lowest entry key that belongs on the child page. An entry key consists of the
+//! number of a permutation (ordered copy of all keys in the index), a key and a row address.
 //!
 //! The keys of the separators are an array that grows up from the page header. The remaining fields
 //! of each entry (child, permutation, row address) are an array that grows down from the end.
@@ -21,10 +22,11 @@ pub const fn usual_count<const N: usize>() -> f64 {
     0.9 * capacity::<N>() as f64
 }
 
-/// Bytes of an entry without its separator's key: child, permutation and row address.
+/// Size in bytes of the fields of an entry other than its separator's key: child block, permutation
+/// and row address.
 const REST: usize = 4 + 2 + Tid::SIZE;
 
-/// Marker type for the entries of an [`Inner`] page.
+/// Marker type by which a [`PageView`] is the view of an inner page.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerEntries;
 
@@ -40,8 +42,8 @@ impl Entries for InnerEntries {
     }
 }
 
-/// View of an inner page whose header has been checked. `P` is a reference to the page, or a lock
-/// on it.
+/// View of an inner page whose header has been checked. `P` is a reference to the page, or the
+/// guard of a locked page.
 pub type Inner<P, const N: usize> = PageView<P, N, InnerEntries>;
 
 /// View of an inner page for reading.
@@ -55,8 +57,8 @@ impl<P, const N: usize> Inner<P, N> {
         HEADER + 8 * N * i
     }
 
-    /// Returns the offset on the page of the other fields of entry `i`: child, permutation, row
-    /// address.
+    /// Returns the offset on the page of the fields of entry `i` other than its key: child block,
+    /// permutation and row address.
     const fn rest_start(i: usize) -> usize {
         Self::END - REST * (i + 1)
     }
@@ -91,15 +93,16 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         (0..self.count()).map(|i| (self.separator(i), self.child(i)))
     }
 
-    /// Returns the index of the entry whose child covers an entry key: the last entry whose
-    /// separator is not above the entry key.
+    /// Returns the index of the last entry whose separator is not above an entry key. The child
+    /// page of that entry covers the entry key. Entry 0 always qualifies, because its separator
+    /// counts as lower than every entry key.
     #[inline]
     pub fn search(&self, entry_key: &EntryKey<N>) -> usize {
         self.search_from(0, entry_key)
     }
 
-    /// Like [`Inner::search`], but searches only the entries from `low` on. The separator of entry
-    /// `low` must not be above the entry key.
+    /// Like [`Inner::search`], but searches only the entries from index `low` on. The separator of
+    /// entry `low` must not be above the entry key.
     #[inline]
     pub(crate) fn search_from(&self, mut low: usize, entry_key: &EntryKey<N>) -> usize {
         let mut high = self.count();
@@ -131,8 +134,9 @@ impl<P: Deref<Target = Page>, const N: usize> Inner<P, N> {
         low
     }
 
-    /// Returns the last entry in `low..high` whose separator's first key word is below `word`, or
-    /// `low` if there is none. The separators after `low` must have the same permutation.
+    /// Returns the index of the last entry in `low..high` whose separator's first key word is below
+    /// `word`. Returns `low`, without checking entry `low`, if no later separator qualifies. The
+    /// separators after `low` must all have the same permutation.
     #[inline]
     fn last_below(&self, mut low: usize, high: usize, word: u64) -> usize {
         // Both halves are equally likely, so a conditional move takes less time than a mispredicted
@@ -207,8 +211,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.truncate(count - 1, count);
     }
 
-    /// Appends the entries of the page `other` from entry `from` on. The right sibling of `other`
-    /// becomes the right sibling of this page. The page must have room for these entries.
+    /// Appends entries of the page `other`: entry `from` and all entries after it. This page must
+    /// have room for them. The right sibling of `other` becomes the right sibling of this page.
     pub(crate) fn append_from<Q>(&mut self, other: &Inner<Q, N>, from: usize)
     where
         Q: Deref<Target = Page>,
@@ -224,8 +228,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Inner<P, N> {
         self.set_right_sibling(other.right_sibling());
     }
 
-    /// Splits the page: moves the entries from entry `kept` on to the new page `right` at `block`,
-    /// which becomes the right sibling of this page.
+    /// Splits this page. Moves entry `kept` and all entries after it to `right`, a new page at
+    /// `block`. `right` becomes the right sibling of this page.
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, kept: usize) {
         let separator = self.separator(kept);
         InnerMut::format_at(right, self.level(), &separator).append_from(self, kept);

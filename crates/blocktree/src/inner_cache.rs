@@ -1,37 +1,41 @@
-//! Inner cache: copies of the inner pages that lead to the leaves of recently used keys.
+//! Inner cache: copies of inner pages in the memory of a backend. Searches and insertions descend
+//! through the copies from the root to a leaf, without pinning or locking the inner pages.
 //!
-//! A backend that searches or inserts many rows descends from the root once for each row and each
-//! permutation (ordered copy of all keys). A copy of an inner page saves the page's pin and lock. A
-//! copy may be outdated, like a link that was read earlier or a leaf in the leaf cache. The leaf's
-//! own range shows whether it is the right one (`Tree::find`). If it is not, the copy is dropped.
+//! A backend that searches or inserts many rows descends once for each row and each permutation
+//! (ordered copy of all keys). A copy may be outdated, like a link that was read earlier or a leaf
+//! in the leaf cache. The leaf's own range shows whether it is the right one (`Tree::find`). If it
+//! is not, the copy is dropped.
 
 use crate::inner::InnerRef;
 use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Number of permutations, counted from the first, for which the inner cache and the leaf cache
-/// store a leaf. For more permutations, lookups in the caches would take longer than they save.
+/// Number of permutations for which the inner cache and the leaf cache store a leaf: the
+/// permutations with the numbers below this one. With more permutations, lookups in the caches
+/// would take longer than they save.
 pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
-/// Maximum number of page copies. Further pages are not copied. The copies take 2 MB, which is
-/// enough for about 10 million rows with four permutations.
+/// Maximum number of page copies. When it is reached, no further page is copied, and descents read
+/// the pages without a copy from the store. The copies take 2 MB, which is enough for about 10
+/// million rows with four permutations.
 const MOST: usize = 256;
 
-/// Minimum number of descents before pages are copied. A transaction of a few rows reads most pages
-/// only once, so the copies would cost more than they save.
+/// Number of descents before the cache starts to copy pages. A transaction of a few rows reads most
+/// pages only once, so the copies would cost more than they save.
 const BEFORE_COPIES: u32 = 16;
 
 /// Copies of the inner pages of one index. The cache is valid as long as no page is moved to
 /// another block.
 #[derive(Debug, Default)]
 pub(crate) struct InnerCache {
-    /// Page copies by block number. Each copy is a separate fallible allocation.
+    /// Block number and copy of each copied page, sorted by block number. A copy is a `Vec` of one
+    /// page, because its allocation can fail without a panic.
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     /// Number of descents so far, saturating.
     descents: Cell<u32>,
-    /// For each permutation, the leaf that was last found through a page copy, and the inner page
-    /// above this leaf.
+    /// For each permutation, the leaf that the last descent through page copies found, and the
+    /// block of the inner page whose copy has the link to that leaf.
     last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }
 
@@ -43,9 +47,9 @@ impl InnerCache {
         descents > BEFORE_COPIES
     }
 
-    /// Returns the child that covers an entry key, according to the copy of the inner page at
-    /// `block`. `None` if there is no copy. Also `None` if the range of the copied page does not
-    /// include the entry key, and then the copy is dropped.
+    /// Looks up the copy of the inner page at `block`. Returns the block of the child page that
+    /// covers the entry key, or `None` if there is no copy. If the copied page does not cover the
+    /// entry key, drops the copy and returns `None`.
     pub(crate) fn child<const N: usize>(
         &self,
         block: Block,
@@ -62,8 +66,8 @@ impl InnerCache {
         None
     }
 
-    /// Stores a copy of an inner page, unless the cache is full or memory cannot be allocated. The
-    /// page must have been checked.
+    /// Stores a copy of the inner page at `block`, unless the cache is full or memory cannot be
+    /// allocated. The caller must have checked that the page is not corrupt.
     pub(crate) fn keep(&self, block: Block, page: &Page) {
         let mut copies = self.copies.borrow_mut();
         if copies.len() < MOST
@@ -77,16 +81,17 @@ impl InnerCache {
         }
     }
 
-    /// Records that the copy of inner page `from` led to `leaf` in a permutation.
+    /// Records the result of a descent in a permutation: the copy of the inner page at block `from`
+    /// has a link to `leaf`.
     pub(crate) fn led_to(&self, permutation: u16, leaf: Block, from: Block) {
         if let Some(last) = self.last.get(usize::from(permutation)) {
             last.set((leaf, from));
         }
     }
 
-    /// Drops the copy of the inner page that led to `leaf` in a permutation, because the leaf does
-    /// not cover the wanted key. Does nothing if a copy has led to another leaf of the permutation
-    /// since then.
+    /// Drops the copy of the inner page that led to `leaf` in a permutation. The caller calls this
+    /// when `leaf` does not cover the wanted key, which means that the copy is outdated. Does
+    /// nothing if a copy has led to another leaf of the permutation since then.
     #[cold]
     pub(crate) fn misled(&self, permutation: u16, leaf: Block) {
         if let Some(last) = self.last.get(usize::from(permutation))

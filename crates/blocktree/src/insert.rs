@@ -1,4 +1,6 @@
-//! Insertion of entries into the tree, and page splits that make room for them.
+//! Insertion of entries into the tree, and page splits that make room for them. An entry has a key
+//! and a row address, and belongs to one permutation (ordered copy of all keys in the index). It is
+//! added to the leaf whose range covers it.
 
 use crate::empty_search::{EmptySearch, LoneRow};
 use crate::inner::{self, Inner, InnerMut, InnerRef};
@@ -11,17 +13,18 @@ use crate::store::{PAGES_PER_RECORD, PageChange, PageGuard, PrefetchPages, Write
 use crate::tree::Tree;
 
 /// Maximum number of entries in a group. The leaves of a group are located together and changed by
-/// one log record. The number equals the default number of permutations of an index.
+/// one log record. An index has this number of permutations by default, so a row usually has one
+/// group of entries.
 const GROUP: usize = PAGES_PER_RECORD;
 
-/// Locked leaf and the entry to append to it.
+/// Locked leaf, and the bytes to write on it to append an entry.
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of one row, at most one for each permutation (ordered copy of all keys).
-    /// One log record adds the entries of up to [`PAGES_PER_RECORD`] permutations, except for
-    /// leaves that are full or that another process has locked. After a crash, some permutations
-    /// may have the row and others not.
+    /// Adds the entries of one row. `entry_keys` has at most one entry key for each permutation.
+    /// One log record adds up to [`PAGES_PER_RECORD`] entries. Entries whose leaves are full, or
+    /// are locked by another process, have log records of their own. So after a crash, some
+    /// permutations may have the row and others not.
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
@@ -50,8 +53,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Adds a group of entries. Each element of `group` has an entry and the block of the leaf that
-    /// probably covers it. `search` is the last search, if it found nothing. Returns the added row
-    /// if that search proves that no other row is near it ([`EmptySearch::lone_row`]).
+    /// probably covers it. `search` is the record of the search before this insertion, if that
+    /// search found no row. Returns the added row if `search` proves that no other row is near it
+    /// ([`EmptySearch::lone_row`]).
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -68,9 +72,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
 
     /// Appends as many entries of a group as possible by one log record. In `group`, all entries
     /// precede the elements that are `None`. Skips an entry if its leaf is full, does not cover it,
-    /// or receives another entry of the group. Also skips an entry if another process has locked
-    /// its leaf while this function holds a lock. Returns which entries were added, and the row
-    /// that [`Tree::insert_group`] returns.
+    /// or already receives another entry of the group. Waits only for the lock of the first leaf.
+    /// Skips an entry if another process has locked one of the later leaves, because waiting for a
+    /// lock while holding another one may deadlock. Returns whether each entry was added, and the
+    /// row that [`Tree::insert_group`] returns.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -118,8 +123,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok((added, lone_row))
     }
 
-    /// Locates and prefetches the leaves for the first entries of a row. Their number is limited by
-    /// the number of slots of the leaf cache. Does nothing without a leaf cache.
+    /// Locates the leaves of a row's entries, stores them in the leaf cache and prefetches them.
+    /// The leaf cache has a limited number of slots. If there are more entries than slots, handles
+    /// only the first ones. Does nothing without a leaf cache.
     fn prepare(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.take(leaf_cache::CACHED_PERMUTATIONS).fuse();
         while self.leaves.is_some() {
@@ -139,8 +145,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Adds entries of one permutation, such as the elements of a set. Locates, prefetches and
-    /// changes the leaves of [`PAGES_PER_RECORD`] entries at a time.
+    /// Adds any number of entries of one permutation, such as the elements of a set. Handles
+    /// [`PAGES_PER_RECORD`] entries at a time: locates and prefetches their leaves together, then
+    /// adds the entries by one log record if possible.
     pub fn insert_all(&self, entry_keys: impl Iterator<Item = EntryKey<N>>) -> Result<()> {
         let mut entry_keys = entry_keys.fuse();
         self.leaves.and_then(LeafCache::take_empty);
@@ -160,7 +167,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Adds one entry to its leaf.
+    /// Adds one entry to its leaf. Splits the leaf if it is full.
     pub fn insert(&self, entry_key: &EntryKey<N>) -> Result<()> {
         self.leaves.and_then(LeafCache::take_empty);
         let known = self.leaf_of(entry_key, &entry_key.key)?;
@@ -196,8 +203,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Splits a full page so that `entry_key` can be inserted. One log record also adds the new
-    /// page to the parent, so there is never a half-finished split. Makes room in the parent first.
+    /// Splits the full page `left` so that `entry_key` can be inserted: moves its upper entries to
+    /// a new page. One log record contains the moved entries and the new page's entry in the
+    /// parent, so there is never a half-finished split. If the parent is full, splits the parent
+    /// first. If `left` is the root, makes a new root.
     fn split(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let level = PageRef::<N>::new(&left).level();
         let Some(mut parent) = self.lock_parent(&left, entry_key)? else {
@@ -234,8 +243,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks the first free page of a level, and the meta page, from whose free list the caller
-    /// removes it. `None` if the level has no free page.
+    /// Locks the first page in the free list of a level, and the meta page, which has the list. The
+    /// caller removes the page from the list. `None` if the level has no free page.
     fn take_free(&self, level: u16) -> Result<Option<FreePage<S::Write<'s>>>> {
         let first = |meta_page: &Page| MetaRef::new(meta_page).free_list(level).first;
         if first(&self.store.read(0)).is_none() {
@@ -264,7 +273,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }))
     }
 
-    /// Splits the root and makes a new root above both pages.
+    /// Splits the root `left` so that `entry_key` can be inserted. Makes a new root, whose child
+    /// pages are the two halves.
     fn split_root(&self, mut left: S::Write<'s>, entry_key: &EntryKey<N>) -> Result<()> {
         let mut right = self.store.allocate();
         let mut top = self.store.allocate();
@@ -290,9 +300,9 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Locks the parent of the locked page `child` and makes room for one more entry in the parent.
-    /// `entry_key` is covered by `child`, and so by the parent. Returns the parent, or `None` if
-    /// `child` is the root.
+    /// Locks the parent of the locked page `child`. If the parent is full, splits it first, so that
+    /// it has room for one more entry. `child` must cover `entry_key`, by which the parent is
+    /// found. Returns `None` if `child` is the root.
     fn lock_parent(
         &self,
         child: &S::Write<'s>,
@@ -332,13 +342,14 @@ struct FreePage<W> {
 struct Split<const N: usize> {
     /// Low key of the new right page.
     separator: EntryKey<N>,
-    /// Number of entries of an inner page that stay on the left page. `None` for a leaf.
+    /// For an inner page, the number of entries that stay on the left page. `None` for a leaf,
+    /// whose entries are compared with `separator` instead.
     kept: Option<usize>,
 }
 
 impl<const N: usize> Split<N> {
-    /// Returns where to divide the full page at `block` so that an entry at `entry_key` can be
-    /// inserted.
+    /// Chooses where to divide the full page at `block`. `entry_key` is the entry key that will be
+    /// inserted after the split.
     fn new(page: &Page, block: Block, entry_key: &EntryKey<N>) -> Result<Self> {
         if PageRef::<N>::new(page).level() == 0 {
             let separator = Self::leaf_separator(&LeafRef::unchecked(page), block, entry_key)?;
@@ -353,7 +364,8 @@ impl<const N: usize> Split<N> {
         })
     }
 
-    /// Returns the low key of the right page for a split of the leaf at `block`.
+    /// Returns the low key of the new right leaf for a split of the leaf at `block`. `entry_key` is
+    /// the entry key that will be inserted after the split.
     fn leaf_separator(
         leaf: &LeafRef<'_, N>,
         block: Block,

@@ -1,16 +1,20 @@
-//! Row addresses (TIDs), keys, entry keys, and the total order of entries in the tree.
+//! Row addresses (TIDs), keys, entry keys, and the total order of entries in the tree. An index is
+//! on fingerprints (bit strings), on MinHash signatures or on sets of 64-bit numbers. It has
+//! several permutations: ordered copies of all its keys. If the index has a scope (columns that
+//! must be equal in two near-duplicates), a hash of the scope is the first word of each key.
 
-/// Number of 64-bit words of a key in an index on signatures, without the scope's word: the band's
-/// hash and the signature's sketch.
+/// Number of 64-bit words of a key in an index on signatures: the hash of a band (some positions of
+/// the signature) and a sketch of the whole signature. The scope's word is not counted.
 pub const BAND_KEY_WORDS: usize = 2;
-/// Number of 64-bit words of a key in an index on sets, without the scope's word: an element, or
-/// the sum of all elements.
+/// Number of 64-bit words of a key in an index on sets: an element of the set, or a sum of the
+/// hashes of all its elements. The scope's word is not counted.
 pub const SET_KEY_WORDS: usize = 1;
 
-/// Key of `N` 64-bit words. It is a fingerprint (permuted on pages, unpermuted elsewhere), a band's
-/// hash and sketch, or an element or sum of a set. If the index has scopes, the scope's hash is the
-/// first word. The first bit is the most significant bit of word 0, so that comparing the arrays
-/// compares the bit strings.
+/// Key of `N` 64-bit words. It is a fingerprint, a band's hash with a signature's sketch, an
+/// element of a set, or the sum of the hashes of a set's elements. In the keys on pages, the bits
+/// of a fingerprint are permuted: each permutation has them in another order. If the index has a
+/// scope, the scope's hash is the first word. The first bit of a key is the most significant bit of
+/// word 0, so that comparing the arrays compares the bit strings.
 pub type Key<const N: usize> = [u64; N];
 
 /// Block number: the position of a page in the index, in pages from 0.
@@ -46,8 +50,8 @@ impl Tid {
         Tid { block, offset }
     }
 
-    /// Returns the address as stored on a page: block, then line pointer, in native byte order like
-    /// the rest of the page.
+    /// Returns the bytes by which a page stores the address: block, then line pointer, in native
+    /// byte order.
     pub fn to_bytes(self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[..4].copy_from_slice(&self.block.to_ne_bytes());
@@ -73,7 +77,8 @@ impl Tid {
 }
 
 /// Position of an entry in the total order of the tree: by permutation, then key, then row address.
-/// It is unique, so even a million entries with equal keys can be split and located like others.
+/// Each entry has a position of its own, so even a million entries with equal keys can be split and
+/// located like others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
     /// Number of the permutation (ordered copy of all keys in the index) that holds the entry.
@@ -85,7 +90,8 @@ pub struct EntryKey<const N: usize> {
 }
 
 impl<const N: usize> EntryKey<N> {
-    /// Makes the entry key of a row in a permutation. `key` is already permuted.
+    /// Makes the entry key of a row in a permutation. `key` is the row's key in this permutation,
+    /// already permuted.
     #[inline]
     pub fn new(permutation: u16, key: Key<N>, tid: Tid) -> Self {
         EntryKey {
@@ -110,8 +116,10 @@ impl<const N: usize> EntryKey<N> {
         Self::before_key(permutation, [0; N])
     }
 
-    /// Returns a separator for two neighbouring entries: above `left` and not above `right`. It has
-    /// as many trailing zero bits as possible, so that page ranges end where key prefixes end.
+    /// Returns a separator for two neighbouring entries: an entry key above `left` and not above
+    /// `right`. It has as many trailing zero bits as possible. So the keys with a given prefix
+    /// (leading bits) are less often divided between two pages, and a search for the prefix reads
+    /// fewer pages.
     ///
     /// ```
     /// use neardup_blocktree::key::{EntryKey, Tid};
@@ -139,8 +147,8 @@ impl<const N: usize> EntryKey<N> {
     }
 }
 
-/// Returns the XOR of two keys without their first `skipped` words, and the number of set bits in
-/// it, which is the Hamming distance.
+/// Returns the XOR of two keys, and the number of bits in which they differ (Hamming distance).
+/// Ignores the first `skipped` words, which are zero in the XOR.
 #[inline]
 pub(crate) fn difference<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> (Key<N>, u32) {
     let (mut difference, mut distance) = ([0; N], 0);

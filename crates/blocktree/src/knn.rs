@@ -1,7 +1,9 @@
 //! Nearest-neighbour search: returns rows one by one in the order of their distance from a query.
-//!
 //! The search reads ring after ring. A ring consists of the rows whose distances are in a range:
 //! first all rows within a radius, then the rows between that radius and a greater one, and so on.
+//! Each ring has a plan, which states how a search finds all rows within a radius
+//! ([`crate::plan`]).
+//!
 //! The search finds, sorts and returns the rows of a ring before it reads the next ring. So no row
 //! is returned before a nearer one, and a caller that stops early pays only for the rings that it
 //! needed. If almost no rows are near the query, one ring covers all the remaining rows. If a ring
@@ -18,34 +20,37 @@ use crate::topk::{TopK, kept_in};
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// Maximum ratio of the cost of a ring's plan to the cost of the previous ring's plan. A ring that
-/// is only one bit wide may cost more.
+/// Maximum ratio of the cost of a ring's plan to the cost of the previous ring's plan. A ring is as
+/// wide as this ratio permits, and at least one bit wide even if that costs more.
 const GROWTH: f64 = 4.0;
 
-/// Number of rows that are kept when a permutation (ordered copy of all keys) is first read from
-/// start to end. Most callers of a nearest-neighbour search want no more rows. Keeping a row costs
-/// as much as comparing a hundred rows with the query.
+/// Number of nearest rows that the search keeps when it reads a whole permutation (ordered copy of
+/// all keys) for the first time. Most callers want no more rows, and keeping a row costs as much as
+/// comparing a hundred rows with the query. If the caller wants more rows, the search reads the
+/// permutation again and keeps [`MORE_KEPT`] times as many.
 const FIRST_KEPT: usize = 64;
 
-/// Factor by which the number of kept rows grows each time that a permutation is read again from
-/// start to end, as far as memory allows.
+/// Factor by which the number of kept rows grows each time that the search reads a whole
+/// permutation again, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// Number of returned rows from which a query counts as one with near rows. Below it, the search
-/// estimates whether one last ring for all remaining rows is cheaper than several rings. One of the
-/// returned rows may be the query itself, if it is in the table.
+/// Minimum number of returned rows which shows that there are rows near the query. With fewer
+/// returned rows, the search estimates whether one last ring for all remaining rows is cheaper than
+/// several rings. The number is above 1 because one of the rows may be the query itself, if it is
+/// in the table.
 const MIN_NEAR_ROWS: usize = 3;
 
-/// Number of bits that [`KnnScan::end_ring_early`] adds to the end of a ring that it estimates from
-/// one leaf.
+/// Number of bits by which [`KnnScan::end_ring_early`] extends a ring, because it estimates the end
+/// of the ring from the rows of one leaf only.
 const MARGIN: u32 = 1;
 
 /// Nearest-neighbour search of an index on fingerprints, in progress.
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
-    /// Fingerprint from which the distances that order the rows are measured. All rows that `scan`
-    /// finds are then one ring. `None` to order rows by their distance from the query of `scan`.
+    /// If this is a fingerprint, rows are ordered by their distance from it, and all rows that
+    /// `scan` finds are one ring. If it is `None`, rows are ordered by their distance from the
+    /// query of `scan`.
     center: Option<Key<N>>,
     /// True if the first ring has been begun.
     begun: bool,
@@ -53,27 +58,28 @@ pub struct KnnScan<const N: usize> {
     found: Vec<Match<N>>,
     /// Rows of the current ring.
     ring: TopK<N>,
-    /// All rows up to this distance from the scan's query are in earlier rings. `None` in the first
-    /// ring.
+    /// All rows up to this distance from the scan's query, in bits, are in earlier rings. `None` in
+    /// the first ring.
     found_to: Option<u32>,
-    /// Greatest distance from the scan's query of the rows in the current ring.
+    /// End of the current ring: the greatest distance of its rows from the scan's query, in bits.
     ring_to: u32,
-    /// Greatest distance from the scan's query of the rows that are wanted.
+    /// Greatest wanted distance from the scan's query, in bits.
     limit: u32,
     /// Number of rows to keep when a permutation is next read from start to end.
     keep: usize,
-    /// True if [`KnnScan::end_ring_early`] has decided on the end of a ring.
+    /// True after the first call of [`KnnScan::end_ring_early`]. Later calls have no effect.
     is_sized: bool,
-    /// Number of returned rows, counted up to [`MIN_NEAR_ROWS`].
+    /// Number of returned rows. Counting stops at [`MIN_NEAR_ROWS`].
     returned: usize,
 }
 
 impl<const N: usize> KnnScan<N> {
-    /// Creates a search for rows in the order of their distance to the query of `scan`, which must
-    /// not have been stepped. The first ring has the radius of the scan's plan. Rows at the same
-    /// distance are ordered by their distance to the first key of `then_by`, then by their distance
-    /// to the next key, and finally by address. Rows at a distance of more than `limit` bits are
-    /// not returned. The search keeps as many rows as fit into `memory` bytes, or a small minimum.
+    /// Creates a search for rows in the order of their distance from the query of `scan`. No step
+    /// of `scan` may have been made. The first ring has the radius of the scan's plan. Rows at the
+    /// same distance are ordered by their distance from the first key of `then_by`, then by their
+    /// distance from the next key, and finally by row address. Rows at a distance of more than
+    /// `limit` bits are not returned. The search keeps as many rows as fit into `memory` bytes, or
+    /// a small minimum.
     pub fn new(scan: Scan<N>, then_by: Vec<Key<N>>, limit: u32, memory: usize) -> Self {
         let limit = limit.min(scan.layout().bits());
         let skipped = scan.layout().scope_words();
@@ -95,7 +101,8 @@ impl<const N: usize> KnnScan<N> {
     }
 
     /// Creates a search for the rows within `limit` bits of the query of `scan`, in the order of
-    /// their distance to `center`. The other parameters are as for [`KnnScan::new`].
+    /// their distance from another fingerprint, `center`. The other parameters are as for
+    /// [`KnnScan::new`].
     pub fn around(
         center: Key<N>,
         scan: Scan<N>,
@@ -109,9 +116,9 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Returns the next row in order, with the distance by which rows are ordered. Skips rows for
-    /// which `admits` returns false. `None` after the last row within the limit. `plan_of` returns
-    /// the plan for a radius in bits.
+    /// Returns the next row in order. [`Match::distance`] is the distance by which rows are
+    /// ordered. `None` after the last row within the limit. Skips rows for which `admits` returns
+    /// false. The search calls `plan_of` with a radius in bits to get the plan for it.
     pub fn next<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -131,9 +138,9 @@ impl<const N: usize> KnnScan<N> {
         }
     }
 
-    /// Restarts the scan for the rows of the current ring that did not fit into memory. If all rows
-    /// did fit, restarts it for the next ring. Returns false if there are no more rows within the
-    /// limit.
+    /// Begins another pass of the scan. If the last pass found rows of the current ring that did
+    /// not fit into memory, the new pass finds these rows. Otherwise it finds the rows of the next
+    /// ring. Returns false if there are no more rows within the limit.
     fn begin_pass(&mut self, plan_of: &mut impl FnMut(u32) -> Rc<Plan<N>>) -> bool {
         let (plan, beyond) = (self.scan.plan().clone(), self.found_to);
         match (self.ring.begin_pass(), self.center) {
@@ -167,13 +174,16 @@ impl<const N: usize> KnnScan<N> {
         last.unwrap_or_else(|| next_plan(self.ring_to, self.limit, plan.cost(), plan_of))
     }
 
-    /// Ends the ring at a smaller distance when a permutation is first read from start to end, so
-    /// that the filter rejects most rows. The new end is the distance within which about
-    /// [`FIRST_KEPT`] rows are expected. The estimate uses the mean and the standard deviation of
-    /// the distances on the first leaf. It assumes that the end is as many standard deviations
-    /// below the mean as among random fingerprints. If the caller wants more rows, all rows beyond
-    /// the new end are one more ring. Has no effect after the first leaf, because rows that are
-    /// further away have been kept or returned by then.
+    /// Ends the ring at a smaller distance, so that the filter rejects most rows. The search calls
+    /// this after each leaf of a whole permutation. Only the first call has an effect: later, rows
+    /// beyond a smaller end have been kept or returned. The first call has no effect if the leaf
+    /// has too few rows for an estimate, or if the ring already has a smaller end.
+    ///
+    /// The new end is the distance within which about [`FIRST_KEPT`] rows of the index are
+    /// expected. For random fingerprints, this distance is a known number of standard deviations
+    /// below the mean distance. The function subtracts the same number of standard deviations from
+    /// the mean. It measures the mean and the standard deviation on the first leaf. If the caller
+    /// wants more rows, all rows beyond the new end are one more ring.
     fn end_ring_early(&mut self) {
         let bits = self.scan.layout().bits();
         let is_first = !std::mem::replace(&mut self.is_sized, true);
@@ -205,11 +215,12 @@ impl<const N: usize> KnnScan<N> {
         self.scan.plan().permutation_leaves * leaf::usual_count(N)
     }
 
-    /// Returns the plan for one last ring with all rows within the limit, if several rings would
-    /// cost more. `None` if several rings are cheaper. Rings up to `found_to` bits have been
-    /// returned. If there are almost no near rows, the nearest other rows are expected at the same
-    /// distance as among random fingerprints. If a search to that distance costs at least half as
-    /// much as a search to the limit, rings on the way there do not pay.
+    /// Decides whether one last ring with all remaining rows within the limit is cheaper than
+    /// several rings. Returns the plan of the last ring, or `None` for several rings. All rings up
+    /// to `found_to` bits have been returned. If at least [`MIN_NEAR_ROWS`] rows were returned,
+    /// several rings are cheaper. Otherwise the function estimates the distance of the next rows as
+    /// if fingerprints were random. If a search up to this distance costs at least half as much as
+    /// a search up to the limit, one last ring is cheaper.
     fn last_ring(
         &self,
         found_to: u32,
@@ -226,7 +237,8 @@ impl<const N: usize> KnnScan<N> {
         (plan_of(expected).cost() * 2.0 >= last.cost()).then_some(last)
     }
 
-    /// Reads all leaves of the current scan into the ring, then sorts the ring.
+    /// Reads all leaves of the current pass of the scan into the ring, then sorts the ring. Drops
+    /// rows for which `admits` returns false.
     fn read<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -271,9 +283,9 @@ impl<const N: usize> KnnScan<N> {
     }
 }
 
-/// Returns how many times [`KnnScan`] reads a permutation from start to end before it has returned
-/// `rows` rows in order. This is an estimate for the planner. The search keeps as many rows as fit
-/// into `memory` bytes.
+/// Estimates how many times a nearest-neighbour search reads a whole permutation before it has
+/// returned `rows` rows in order. The planner uses this estimate. The search keeps as many rows as
+/// fit into `memory` bytes.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
     let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);
@@ -285,9 +297,10 @@ pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     reads + ((rows - emitted as f64) / most as f64).ceil().max(0.0)
 }
 
-/// Returns the plan for the ring after distance `found_to`. `widest` is the greatest wanted
-/// distance, and `cost` the cost of the previous ring's plan. A plan that reads a whole permutation
-/// is for a ring with all remaining distances.
+/// Returns the plan for the ring that begins beyond distance `found_to`. `widest` is the greatest
+/// wanted distance, and `cost` the cost of the previous ring's plan. `plan_of` returns the plan for
+/// a radius in bits. The ring is as wide as [`GROWTH`] permits. If its plan reads a whole
+/// permutation, the ring ends at `widest`.
 fn next_plan<const N: usize>(
     found_to: u32,
     widest: u32,

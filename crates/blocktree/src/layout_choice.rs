@@ -1,15 +1,18 @@
-//! Chooses the block layout of an index (how fingerprints are cut into blocks, and the permutations
-//! of these blocks) from the radius of its searches and its number of rows.
+//! Chooses the block layout of an index from the radius of its searches and its number of rows. A
+//! block layout states how fingerprints are cut into blocks, and the permutations of these blocks.
+//! Within the guaranteed radius of a layout, two fingerprints agree in the leading bits of at least
+//! one permutation. If keys have a scope (columns that must be equal in two near-duplicates), their
+//! first word is a hash of the scope.
 
 use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;
 
-/// Minimum number of rows for which a layout is chosen. The layout of a smaller index is chosen for
-/// this number, because most tables grow and a layout lasts until the next REINDEX.
+/// Minimum number of rows for which a layout is chosen. A smaller index gets the layout for this
+/// number of rows, because most tables grow and a layout lasts until the next REINDEX.
 pub const MIN_ROWS: f64 = 1e6;
 
-/// Maximum ratio of a layout's search cost to the lowest search cost. Among the layouts up to this
-/// ratio, the one with the fewest permutations is chosen.
+/// Maximum ratio of a layout's search cost to the lowest search cost of all layouts. Among the
+/// layouts within this ratio, the one with the fewest permutations is chosen.
 const AS_CHEAP: f64 = 1.03;
 
 /// Cost of a descent from the root when layouts are compared, as a multiple of the cost of reading
@@ -20,14 +23,14 @@ const AS_CHEAP: f64 = 1.03;
 /// its permutations.
 const DESCENT: f64 = 1.5;
 
-/// Returns the cost of a plan by which layouts are compared. The unit is the cost of reading one
-/// more adjacent leaf.
+/// Returns the cost of a search with the plan `plan`. Layouts are compared by this cost. The unit
+/// is the cost of reading one more adjacent leaf.
 pub fn search_cost<const N: usize>(plan: &Plan<N>) -> f64 {
     plan.cost_with(DESCENT)
 }
 
-/// Returns the maximum number of permutations of a layout that [`best_layout`] chooses for
-/// fingerprints of `bits` bits.
+/// Returns the maximum number of permutations that [`best_layout`] considers for fingerprints of
+/// `bits` bits.
 pub fn max_permutations(bits: u32) -> usize {
     match bits {
         0..=64 => 8,
@@ -37,8 +40,9 @@ pub fn max_permutations(bits: u32) -> usize {
 }
 
 /// Returns the best layout for an index of `rows` rows whose searches have a radius of `radius`
-/// bits. Among the layouts with nearly the cheapest searches it has the fewest permutations, and
-/// then the largest guaranteed radius. `scope` is true if keys start with a scope's hash.
+/// bits. The candidates are the layouts whose searches are the cheapest or nearly so. The best one
+/// has the fewest permutations, and among equals the largest guaranteed radius. `scope` is true if
+/// keys start with a scope's hash.
 pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> BlockLayout<N> {
     let bits = 64 * (N - usize::from(scope)) as u32;
     let rows = rows.max(MIN_ROWS);
@@ -61,8 +65,8 @@ pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> Block
         .expect("one block is a layout of any width")
 }
 
-/// Returns all layouts for fingerprints of `bits` bits with at most [`max_permutations`]
-/// permutations.
+/// Returns all layouts for fingerprints of `bits` bits that have at most [`max_permutations`]
+/// permutations. `scope` is true if keys start with a scope's hash.
 fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = BlockLayout<N>> {
     let most = max_permutations(bits);
     let pairs = (0..=max_radius(bits)).flat_map(move |radius| {

@@ -1,4 +1,8 @@
-//! Leaf pages of the tree: sorted entries, followed by unsorted entries that were added later.
+//! Leaf pages of the tree: sorted entries, followed by unsorted entries that were added later. An
+//! entry has a key and a row address. All entries of a leaf belong to one permutation (ordered copy
+//! of all keys) and are between the leaf's low key and its high key. The leaf's shape ([`Shape`])
+//! states how many leading bytes all keys omit, because these bytes are equal in all of them, and
+//! the size of its row addresses.
 //!
 //! A leaf has an array of keys that grows upwards from the page header, and an array of row
 //! addresses that grows downwards from the fields at the end of the page. A build writes the
@@ -17,8 +21,8 @@ use crate::shape::{Shape, common_bytes, most_left_out};
 use crate::store::Patch;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Error message for a corrupt leaf: it omits bytes of its keys, but not all keys between its low
-/// key and its high key have the same values of these bytes.
+/// Error message for a corrupt leaf: its keys omit leading bytes that are not equal in all keys
+/// between its low key and its high key.
 pub(crate) const WIDER_RANGE: &str = "leaf whose range is wider than its keys";
 
 /// Returns the maximum number of entries of a leaf with keys of `N` words, in any shape.
@@ -26,14 +30,15 @@ pub const fn most_entries<const N: usize>() -> usize {
     page::capacity(N, 8 * N - Shape::<N>::MOST_LEFT_OUT + 4)
 }
 
-/// Returns the usual number of bytes of an entry with a key of `words` words. With a million rows
-/// or more, leaves omit the first byte of each key. Row addresses usually take 4 bytes.
+/// Returns the usual number of bytes of an entry with a key of `words` words: the key without its
+/// first byte, and a row address of 4 bytes. Leaves of an index with a million rows or more omit
+/// that byte.
 pub const fn usual_size(words: usize) -> usize {
     8 * words - 1 + 4
 }
 
-/// Returns the expected average number of bytes of an entry in an index of `rows` rows with evenly
-/// distributed keys of `words` words.
+/// Returns the expected average number of bytes of an entry, for an index of `rows` rows with
+/// evenly distributed keys of `words` words.
 pub fn expected_size(words: usize, rows: f64) -> f64 {
     let leaves = (rows / usual_count(words)).max(1.0);
     // A leaf omits the first n bytes of its keys unless its keys have two values of these bytes. At
@@ -43,12 +48,12 @@ pub fn expected_size(words: usize, rows: f64) -> f64 {
     (8 * words + 4) as f64 - left_out
 }
 
-/// Returns the usual number of entries of a leaf with keys of `words` words.
+/// Returns the usual number of entries of a leaf with keys of `words` words: 90 % of its capacity.
 pub const fn usual_count(words: usize) -> f64 {
     0.9 * page::capacity(words, usual_size(words)) as f64
 }
 
-/// Marker type for the entries of a [`Leaf`].
+/// Marker type by which a [`PageView`] is the view of a leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafEntries;
 
@@ -71,10 +76,9 @@ pub struct LeafKeys<'a, const N: usize> {
     page: &'a Page,
     /// Offset of the first key on the page.
     start: usize,
-    /// Number of keys.
     count: usize,
     pub(crate) shape: Shape<N>,
-    /// Low key of the leaf, with the bytes that the packed keys omit.
+    /// Key part of the leaf's low key. It contains the leading bytes that the packed keys omit.
     pub(crate) low: Key<N>,
 }
 
@@ -90,7 +94,7 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         self.count == 0
     }
 
-    /// Returns the keys with the indexes in `range`.
+    /// Returns the keys at the indexes in `range`.
     #[inline]
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.count);
@@ -108,7 +112,8 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         self.shape.key_at(self.page, offset, &self.low)
     }
 
-    /// Returns a mask of the bits of a key's word at index `word` that the page stores.
+    /// Returns a mask for the word at index `word` of a key. Its set bits are the bits that the
+    /// page stores. The page may omit leading bits.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> u64 {
         match 8 * self.shape.left_out().saturating_sub(8 * word) {
@@ -117,22 +122,23 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
         }
     }
 
-    /// Returns the word at index `word` of the key at index `i`. Bits that the page omits have any
-    /// value.
+    /// Returns the word at index `word` of the key at index `i`. The bits that the page omits have
+    /// arbitrary values.
     #[inline]
     pub(crate) fn word(&self, i: usize, word: usize) -> u64 {
         let offset = self.start + self.shape.key_size() * i;
         self.shape.word_at(self.page, offset, word)
     }
 
-    /// Returns the bytes of the packed keys on the page. They are whole keys if the shape omits no
-    /// bytes.
+    /// Returns the bytes of the packed keys on the page. Each key takes as many bytes as the leaf's
+    /// shape states, without the omitted ones.
     #[inline]
     pub(crate) fn bytes(&self) -> &'a [u8] {
         &self.page[self.start..self.start + self.shape.key_size() * self.count]
     }
 
-    /// Returns [`LeafKeys::bytes`] and all bytes of the page behind them.
+    /// Returns the bytes from the first packed key to the end of the page. A vector load may read
+    /// beyond the last key.
     #[cfg(any(
         target_arch = "x86_64",
         all(target_arch = "aarch64", target_endian = "little")
@@ -143,18 +149,18 @@ impl<'a, const N: usize> LeafKeys<'a, N> {
     }
 }
 
-/// Minimum ratio of sorted to unsorted entries that stay on the left leaf of a split. At a lower
-/// ratio, the split rewrites the left leaf in order.
+/// Minimum ratio of sorted to unsorted entries among the entries that stay on the left leaf of a
+/// split. If the ratio is lower, the split sorts the left leaf and rewrites it.
 const MIN_SORTED_PER_UNSORTED: usize = 4;
 
-/// Number of entries by which [`expected_range`] extends the range at both ends. If keys are evenly
-/// distributed, one key in a few hundred is further from its expected index.
+/// Number of entries by which [`expected_range`] extends its estimate at both ends. If keys are
+/// evenly distributed, only one key in a few hundred is further from its expected index.
 const AROUND: usize = 32;
 
-/// Returns the range of indexes that is expected to contain all keys from `first` to `last`, among
-/// the first `count` keys of a leaf, which are sorted. Assumes that keys are evenly distributed
-/// from the leaf's key `low` to its high key `high`, or to the end of the permutation if `high` is
-/// `None`.
+/// Estimates which of the first `count` entries of a leaf, which are sorted, have keys from `first`
+/// to `last`. Returns a range of indexes, extended by [`AROUND`] at both ends. The keys `low` and
+/// `high` are the leaf's low key and high key. The estimate assumes that keys are evenly
+/// distributed between them, or up to the end of the permutation if `high` is `None`.
 #[inline]
 pub(crate) fn expected_range<const N: usize>(
     (low, high): (&Key<N>, Option<&Key<N>>),
@@ -186,8 +192,8 @@ pub(crate) fn expected_range<const N: usize>(
     position(first).saturating_sub(AROUND).min(end)..end
 }
 
-/// View of a leaf whose header has been checked. `P` is a reference to the page, or a lock on it,
-/// as for [`PageView`].
+/// View of a leaf whose header has been checked. `P` is a reference to the page, or the guard of a
+/// locked page.
 ///
 /// ```
 /// use neardup_blocktree::key::{EntryKey, Tid};
@@ -236,16 +242,16 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
     }
 
     /// Returns the number of entries at the start of the leaf that are in key order. The entries
-    /// behind them were appended, or moved into gaps.
+    /// behind them were appended, or moved into the gaps that removed entries left.
     #[inline]
     pub fn sorted(&self) -> usize {
         page::sorted(&self.page)
     }
 
     /// Returns two ranges of indexes that together contain all entries with keys from `first` to
-    /// `last` (inclusive): a range of the sorted entries, and all unsorted entries. The range of
-    /// sorted entries is a guess. If the guessed range lacks any sorted key from `first` to `last`,
-    /// returns an empty range and the range of all entries.
+    /// `last` (inclusive). The first is a range of the sorted entries that was estimated from the
+    /// keys' distribution. The second has all unsorted entries. If the estimated range lacks a
+    /// sorted key from `first` to `last`, the first range is empty and the second has all entries.
     #[inline]
     pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
         let (sorted, keys) = (self.sorted(), self.keys());
@@ -293,8 +299,9 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         })
     }
 
-    /// Returns the entry keys that are at least `from`, in the order of the page. The caller has
-    /// read lower entries before, on a leaf that was merged into this one.
+    /// Returns the entry keys of the leaf from `from` (inclusive) upwards, in the order of the
+    /// page. The caller does not want lower entries: it has read them on a leaf that was then
+    /// merged into this one.
     #[inline]
     pub(crate) fn entries_from(&self, from: EntryKey<N>) -> impl Iterator<Item = EntryKey<N>> {
         let all = self.low_key() >= from;
@@ -302,15 +309,16 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
             .filter(move |entry_key| all || *entry_key >= from)
     }
 
-    /// Returns whether all possible keys between the leaf's low key and its high key begin with the
-    /// bytes that the leaf omits.
+    /// Returns whether the bytes that the leaf omits are equal in all possible keys between its low
+    /// key and its high key. If they are not, the leaf is corrupt.
     pub(crate) fn covers_its_range(&self) -> bool {
         let range = Shape::between(&self.low_key(), self.high_key().as_ref(), true);
         self.shape().left_out() <= range.left_out()
     }
 
-    /// Prepares the append of an entry with `key` and `tid` to this leaf, whose block is `block`.
-    /// `None` if the leaf is full, or `tid` does not fit into the leaf's row addresses of 4 bytes.
+    /// Returns the changes by which an entry with `key` and `tid` is appended to this leaf. Does
+    /// not make the changes. `block` is the leaf's block, for the error. Returns `None` if the leaf
+    /// is full, or if its row addresses have 4 bytes and `tid` needs 6.
     ///
     /// # Errors
     /// If `key` does not begin with the bytes that the leaf omits: the leaf is corrupt.
@@ -337,16 +345,17 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         }))
     }
 
-    /// Returns the leaf's shape with row addresses of 6 bytes, if one more entry with `tid` fits
-    /// into the leaf only in that shape. `None` if `tid` fits into the present shape, or if there
-    /// is no room in the wider shape.
+    /// Returns the shape to which this leaf must be changed before an entry with `tid` can be
+    /// appended: its present shape with row addresses of 6 bytes. `None` if `tid` fits into the
+    /// present shape. Also `None` if the leaf would be full in the wider shape, so that it must be
+    /// split.
     pub(crate) fn wider_shape(&self, tid: Tid) -> Option<Shape<N>> {
         let (shape, wider) = (self.shape(), self.shape().widened());
         (!shape.fits(tid) && self.count() < wider.capacity()).then_some(wider)
     }
 
-    /// Returns the shape for a merge of this leaf with its right sibling `right`: it has room for
-    /// the keys and row addresses of both.
+    /// Returns the shape that this leaf gets when its right sibling `right` is merged into it. The
+    /// keys and row addresses of both leaves fit into the shape.
     pub(crate) fn shape_with<Q: Deref<Target = Page>>(&self, right: &Leaf<Q, N>) -> Shape<N> {
         Shape::between(&self.low_key(), right.high_key().as_ref(), true)
             .widest_of(self.shape())
@@ -355,7 +364,7 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
 }
 
 impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
-    /// Formats a page as an empty leaf with the low key `low` and a shape.
+    /// Formats a page as an empty leaf with the low key `low` and the shape `shape`.
     pub fn format_leaf(page: P, low: &EntryKey<N>, shape: Shape<N>) -> Self {
         let mut leaf = Self::format_at(page, 0, low);
         page::put_shape_bytes(&mut leaf.page, shape.to_bytes());
@@ -391,7 +400,6 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         page::put_sorted(&mut self.page, sorted);
     }
 
-    /// Removes all entries.
     fn clear(&mut self) {
         self.truncate(0, self.count());
         page::put_sorted(&mut self.page, 0);
@@ -415,9 +423,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
     }
 
-    /// Appends the entries of the right sibling `right`, in the shape of [`Leaf::shape_with`], in
-    /// which all entries must fit. The right sibling of `right` becomes the right sibling of this
-    /// leaf.
+    /// Merges the right sibling `right` into this leaf: changes this leaf to the shape of
+    /// [`Leaf::shape_with`] and appends the entries of `right`. All entries must fit into that
+    /// shape. The right sibling of `right` becomes the right sibling of this leaf.
     pub(crate) fn merge<Q: Deref<Target = Page>>(&mut self, right: &Leaf<Q, N>) {
         let shape = self.shape_with(right);
         if shape != self.shape() {
@@ -427,9 +435,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.set_right_sibling(right.right_sibling());
     }
 
-    /// Removes the entries for whose index `keep` returns false. Moves the last entries into the
-    /// gaps. So if few entries are removed, most of the page does not change and the log record is
-    /// small. The sorted entries end at the first gap.
+    /// Removes each entry for whose index `keep` returns false. Moves the last entries of the leaf
+    /// into the gaps. So if few entries are removed, most of the page does not change and the log
+    /// record is small. Only the entries before the first gap still count as sorted.
     pub fn retain(&mut self, keep: impl FnMut(usize) -> bool) {
         let before = self.count();
         let mut kept: Vec<bool> = (0..before).map(keep).collect();
@@ -452,8 +460,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         page::put_sorted(&mut self.page, sorted);
     }
 
-    /// Removes the entries for whose index `keep` returns false, like [`Leaf::retain`], and
-    /// rewrites the other entries in key order.
+    /// Removes each entry for whose index `keep` returns false, like [`Leaf::retain`], and rewrites
+    /// the other entries in key order.
     pub fn retain_in_order(&mut self, mut keep: impl FnMut(usize) -> bool) {
         let mut entries: Vec<EntryKey<N>> = (self.entries().enumerate())
             .filter_map(|(index, entry)| keep(index).then_some(entry))
@@ -464,9 +472,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
     }
 
-    /// Splits this leaf: moves the entries from `separator` on to the new leaf `right` in block
-    /// `block`, and links it as the right sibling. Both leaves omit as many bytes of their keys as
-    /// their new, smaller ranges permit.
+    /// Splits this leaf: moves the entries from `separator` on to `right`, a new leaf at `block`.
+    /// `right` becomes the right sibling of this leaf. Both leaves then omit as many bytes of their
+    /// keys as their new, smaller ranges permit.
     pub(crate) fn split_into(&mut self, right: &mut Page, block: Block, separator: &EntryKey<N>) {
         let narrow = self.shape().is_narrow();
         let shape = Shape::between(separator, self.high_key().as_ref(), narrow);

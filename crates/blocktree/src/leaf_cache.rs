@@ -1,5 +1,7 @@
 //! Leaf cache: for each permutation (ordered copy of all keys), the leaf on which the last key was
-//! found or added.
+//! found or added. For a constraint, the cache also stores the last search if it found no row (an
+//! empty search). The insertion of the row can then prove that no other row is near it
+//! ([`crate::empty_search`]).
 //!
 //! A constraint searches for the rows near a new row, adds the row, and searches again. These are
 //! three accesses to the same leaf of each permutation, and only the first of them must descend
@@ -17,17 +19,18 @@ pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 /// ([`crate::tree::Tree::compact`]).
 #[derive(Debug)]
 pub struct LeafCache {
-    /// For each permutation, a hash of the last key, and the block of that key's leaf. The block is
-    /// 0 if no key is stored.
+    /// For each permutation, a hash of the key that was found or added last, and the block of that
+    /// key's leaf. The block is 0 if no key is stored.
     leaves: [Cell<(u64, Block)>; CACHED_PERMUTATIONS],
-    /// Copies of inner pages, by which searches find leaves that this cache lacks.
+    /// Copies of inner pages. Through them, a search descends to a leaf that this cache does not
+    /// have.
     pub(crate) inner: InnerCache,
-    /// True if empty searches are stored, so that an insertion can validate them
-    /// ([`crate::empty_search`]).
+    /// True if the cache stores empty searches, so that an insertion can check whether they are
+    /// still valid ([`crate::empty_search`]).
     validates: bool,
-    /// Last search, if it found nothing.
+    /// Record of the last search, if it found nothing.
     empty: Cell<Option<EmptySearch>>,
-    /// Row that was added last, if nothing was near it.
+    /// Row that was added last, if no other row was near it then.
     lone_row: Cell<Option<LoneRow>>,
 }
 
@@ -46,9 +49,9 @@ impl Default for LeafCache {
 }
 
 impl LeafCache {
-    /// Creates an empty cache for a constraint, which searches before it adds a row and again
-    /// afterwards. The cache also stores whether the search afterwards is needed
-    /// ([`crate::empty_search`]).
+    /// Creates an empty cache for a constraint, which searches for near rows before it adds a row
+    /// and again afterwards. The cache also stores empty searches, by which the constraint can skip
+    /// the second search ([`crate::empty_search`]).
     pub fn for_constraint() -> Self {
         LeafCache {
             validates: true,
@@ -61,14 +64,15 @@ impl LeafCache {
     pub(crate) fn validates(&self) -> bool {
         self.validates
     }
-    /// Returns the leaf that was stored for `key`, if `key` is the last key of the permutation.
+    /// Returns the leaf that was stored last for `permutation`, if it was stored for `key`. `None`
+    /// if it was stored for another key.
     #[inline]
     pub(crate) fn get<const N: usize>(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
         let (known, leaf) = self.leaves.get(usize::from(permutation))?.get();
         (leaf != 0 && known == tag(key)).then_some(leaf)
     }
 
-    /// Empties the cache, before pages are moved to other blocks.
+    /// Empties the cache. Must be called before pages are moved to other blocks.
     pub fn forget(&self) {
         for slot in &self.leaves {
             slot.set((0, 0));
@@ -82,8 +86,8 @@ impl LeafCache {
         self.empty.set(Some(search));
     }
 
-    /// Removes the last search and returns it if it found nothing. Also drops the row that was
-    /// added last. An insertion calls this before it adds a row.
+    /// Removes the stored search and returns it, if the last search found nothing. Also drops the
+    /// row that was added last. An insertion calls this before it adds a row.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {
         if !self.validates {
             return None;
@@ -103,7 +107,8 @@ impl LeafCache {
         self.lone_row.take()
     }
 
-    /// Stores the leaf of a key. Replaces the key that was stored for the permutation.
+    /// Stores the leaf of a key. Replaces the key and the leaf that were stored for the
+    /// permutation.
     #[inline]
     pub(crate) fn remember<const N: usize>(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(slot) = self.leaves.get(usize::from(permutation)) {

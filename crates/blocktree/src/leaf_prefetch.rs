@@ -1,4 +1,6 @@
-//! Prefetch of the part of a leaf that a search will read, into the processor's cache.
+//! Prefetch of the part of a leaf that a search will read, into the processor's cache. A leaf has
+//! sorted entries, followed by unsorted entries that were added later. The search reads a range of
+//! the sorted keys and all unsorted keys.
 //!
 //! A search for one prefix reads a few cache lines of a leaf with sorted entries. Which lines they
 //! are follows from fields of the page. The fields are read without a lock, so that parts of the
@@ -13,13 +15,13 @@ use crate::shape::Shape;
 use crate::store::{PrefetchPages, UnlockedCopy};
 use std::ops::Range;
 
-/// Maximum number of words of a key for which a search prefetches parts of leaves, and the next
-/// leaf of a scan. According to measurements, neither of the two speeds up searches with longer
+/// Maximum number of 64-bit words of a key with which a search prefetches parts of leaves, and a
+/// scan prefetches the next leaf. According to measurements, neither speeds up searches with longer
 /// keys.
 pub(crate) const MOST_WORDS: usize = 2;
 
-/// Prefetches the fields of a leaf that [`prefetch_between`] reads, or the whole leaf if keys have
-/// more than [`MOST_WORDS`] words.
+/// First step of the prefetch of a leaf: prefetches the fields that [`prefetch_between`] reads. If
+/// keys have more than [`MOST_WORDS`] words, prefetches the whole leaf.
 #[inline]
 pub(crate) fn prefetch_first<S: PrefetchPages, const N: usize>(store: &S, leaf: Block) {
     match N <= MOST_WORDS {
@@ -28,9 +30,9 @@ pub(crate) fn prefetch_first<S: PrefetchPages, const N: usize>(store: &S, leaf: 
     }
 }
 
-/// Prefetches the entries of a leaf between the keys `first` and `last`, and the leaf's unsorted
-/// entries. Does nothing if keys have more than [`MOST_WORDS`] words: [`prefetch_first`] has
-/// prefetched the whole leaf.
+/// Second step of the prefetch of a leaf: prefetches the sorted keys from `first` to `last` and all
+/// unsorted keys. Does nothing if keys have more than [`MOST_WORDS`] words, because
+/// [`prefetch_first`] has prefetched the whole leaf.
 pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     store: &S,
     block: Block,
@@ -46,9 +48,9 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Returns two byte ranges of a leaf: the keys between `first` and `last`, and the unsorted keys.
-/// `glance` has the leaf's fields, read without a lock. `None` if the fields are invalid, or if
-/// keys are too long to be in `glance`.
+/// Returns two byte ranges of a leaf: the range that probably has the sorted keys from `first` to
+/// `last`, and the range of the unsorted keys. `glance` is a copy of the leaf's fields, made
+/// without a lock. `None` if the fields are invalid, or if keys are too long to be in `glance`.
 fn parts_between<const N: usize>(
     glance: &UnlockedCopy,
     first: &Key<N>,

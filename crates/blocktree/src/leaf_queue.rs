@@ -1,4 +1,5 @@
-//! Queue of the leaves that a search reads next.
+//! Queue of the leaves that a search reads next. Leaves are in the order of entry keys. An entry
+//! key consists of a permutation (ordered copy of all keys in the index), a key and a row address.
 //!
 //! A search for several neighbouring prefixes reads many leaves of a permutation that are not
 //! adjacent. One inner page has links to many of these leaves. So one descent to that page fills a
@@ -11,12 +12,13 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Maximum number of leaves in a [`LeafQueue`].
+/// Maximum number of leaves in a [`LeafQueue`]. A search fills the queue again when all its leaves
+/// have been taken.
 const LEAVES: usize = 16;
 
 /// Queue of the leaves that a search reads next, in ascending order of entry keys. Leaves may be
-/// split, merged or reused before the search reads them. [`Tree::find`] notices that, as for each
-/// link that was read earlier.
+/// split, merged or reused before the search reads them. So the search reads them by
+/// [`Tree::find`], which checks each leaf and finds the right one if the queue is outdated.
 #[derive(Debug, Default)]
 pub(crate) struct LeafQueue<const N: usize> {
     /// For each leaf, the lowest entry key that is wanted on it, and the leaf's block.
@@ -59,10 +61,11 @@ impl<const N: usize> LeafQueue<N> {
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Fills a queue with leaves to which the inner page above the leaf of `wanted` has links: the
-    /// leaf of `wanted`, then the leaves of the entry keys that `next` returns. `next` gets the
-    /// entry key at which a leaf ends. It returns the lowest wanted entry key from that entry key
-    /// on, or `None` if no more entries are wanted.
+    /// Fills a queue with the leaves that a search reads next, as far as one inner page has links
+    /// to them. The first leaf is the leaf of the entry key `wanted`. To find the following leaf,
+    /// the function calls `next` with the entry key at which the previous leaf ends. `next` returns
+    /// the lowest entry key that the search wants from there on, or `None` if the search wants no
+    /// more entries.
     pub(crate) fn find_ahead(
         &self,
         queue: &mut LeafQueue<N>,

@@ -1,4 +1,7 @@
-//! Cursors that read the pages of one level of the tree from left to right.
+//! Cursors that read the pages of one level of the tree from left to right. Level 0 has the leaves.
+//! A cursor keeps its position as an entry key, so pages may be split or merged between its steps.
+//! An entry key consists of a permutation, a key and a row address, and determines the order of all
+//! entries in the tree.
 
 use crate::inner::Inner;
 use crate::key::{Block, EntryKey};
@@ -7,13 +10,13 @@ use crate::page::{Entries, PageView, Result};
 use crate::store::{PageGuard, ReadPages};
 use crate::tree::Tree;
 
-/// Next page that a cursor reads. `None` if all pages have been read. Otherwise the first entry key
-/// that has not been read, and the page to try first. The page is `None` if the cursor must descend
-/// from the root.
+/// Position of a cursor: the first entry key that has not been read, and the block of the page that
+/// probably covers it. The block is `None` if the cursor must descend from the root. The position
+/// is `None` if all pages have been read.
 pub(crate) type NextPage<const N: usize> = Option<(EntryKey<N>, Option<Block>)>;
 
 /// Cursor that reads the pages of one level of the tree, or the leaves of one permutation (ordered
-/// copy of all keys), from left to right. Holds no page between steps.
+/// copy of all keys), from left to right. Holds no lock and no pin between steps.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelCursor<const N: usize> {
     level: u16,
@@ -33,8 +36,8 @@ impl<const N: usize> LevelCursor<N> {
         LevelCursor { level: 0, next }
     }
 
-    /// Returns the next page, locked by `take`, and the first entry key that has not been read.
-    /// `None` after the last page.
+    /// Returns the next page, locked by `take`, and the first entry key on it that has not been
+    /// read. `None` after the last page.
     fn advance<S: ReadPages, P: PageGuard, E: Entries>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -53,9 +56,9 @@ impl<const N: usize> LevelCursor<N> {
         Ok(Some((page, entry_key)))
     }
 
-    /// Returns the next leaf, locked by `take`, and the first entry key that has not been read.
-    /// Lower entries on the leaf have been read, on a leaf that was merged into this one. `None`
-    /// after the last leaf.
+    /// Returns the next leaf, locked by `take`, and the first entry key that has not been read. The
+    /// caller must skip lower entries of the leaf: it has read them on a leaf that was then merged
+    /// into this one. `None` after the last leaf.
     pub fn step<S: ReadPages, P: PageGuard>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -64,7 +67,7 @@ impl<const N: usize> LevelCursor<N> {
         self.advance(tree, take)
     }
 
-    /// Ends the cursor before the last page.
+    /// Ends the cursor early: it returns no more pages.
     pub(crate) fn stop(&mut self) {
         self.next = None;
     }

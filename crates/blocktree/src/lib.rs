@@ -1,5 +1,6 @@
-//! Block-permutation keys (Manku, Jain, Das Sarma: "Detecting near-duplicates for web crawling",
-//! WWW 2007) and the B-link tree of buckets that indexes them.
+//! Index of the PostgreSQL extension neardup: keys by which near-duplicates are found, and the
+//! B-link tree that stores them. The keys of fingerprints are block permutations (Manku, Jain, Das
+//! Sarma: "Detecting near-duplicates for web crawling", WWW 2007).
 //!
 //! docs/dev/architecture.md describes the steps of a search and of an insert through these modules.
 //!

@@ -1,6 +1,6 @@
 //! Look-ahead of a search for fingerprints: finds leaves and prefetches them from memory before the
-//! search reads them. The search consists of probes. Each probe reads one permutation (ordered copy
-//! of all keys).
+//! search reads them. The search consists of probes. Each probe looks up one or more prefixes
+//! (leading bits) in one permutation (ordered copy of all keys), or reads the whole permutation.
 
 use crate::key::{Block, EntryKey};
 use crate::leaf_prefetch::{MOST_WORDS, prefetch_between, prefetch_first};
@@ -12,10 +12,10 @@ use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 use std::ops::Range;
 
-/// Number of probes whose first leaves are found together, before the first of them is read, so
-/// that the processor fetches all of them from memory at the same time. An index has four
-/// permutations by default. With long keys, leaves are prefetched whole, and more than four do not
-/// fit into a cache of 32 kB.
+/// Number of probes whose first leaves are found together, before the search reads any of these
+/// leaves. So the processor fetches all of them from memory at the same time. An index has four
+/// permutations by default. With long keys, leaves are prefetched whole, and more than four leaves
+/// do not fit into a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
 /// Number of leaves that are prefetched ahead of the current leaf, for a probe that looks up
@@ -26,7 +26,8 @@ const LEAVES_AHEAD: usize = 2;
 /// reused before the search reads them: [`Tree::find`] notices that.
 #[derive(Debug)]
 pub(crate) struct LookAhead<const N: usize> {
-    /// Numbers of the probes whose first leaves have been found.
+    /// Probes whose first leaves have been found. They are consecutive probes of the plan, and this
+    /// is the range of their numbers.
     probes: Range<usize>,
     /// First leaf and start of each probe in `probes`, at the index `probe % PREFETCH_DEPTH`.
     first_leaves: [(Block, ProbeStart<N>); PREFETCH_DEPTH],
@@ -56,16 +57,17 @@ impl<const N: usize> LookAhead<N> {
         self.probes.contains(&probe)
     }
 
-    /// Prepares for the probe with number `probe`. Returns the probe's first leaf and its start.
-    /// `None` if the leaf has not been found in advance.
+    /// Begins the probe with number `probe`: empties the queue, which belongs to the previous
+    /// probe. Returns the first leaf and the start of the new probe. `None` if the leaf has not
+    /// been found in advance.
     pub(crate) fn turn_to(&mut self, probe: usize) -> Option<(Block, ProbeStart<N>)> {
         self.queue.clear();
         (self.has_found(probe)).then(|| self.first_leaves[probe % PREFETCH_DEPTH])
     }
 
-    /// Finds and prefetches the first leaves of the probe with number `first` and of up to
-    /// [`PREFETCH_DEPTH`] - 1 probes after it. Stops before the first probe that looks up several
-    /// prefixes or reads a whole permutation. Does nothing for fewer than two probes.
+    /// Finds and prefetches the first leaves of the probe with number `first` and of the probes
+    /// after it, up to [`PREFETCH_DEPTH`] probes in all. Stops before the first probe that looks up
+    /// several prefixes or reads a whole permutation. Does nothing if fewer than two probes remain.
     pub(crate) fn find_probes<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -102,10 +104,11 @@ impl<const N: usize> LookAhead<N> {
         Ok(())
     }
 
-    /// Fills the queue with the next leaves of a probe that looks up several prefixes, from the
-    /// entry key `from` on, and prefetches some of these leaves. `permuted` is the query's key in
-    /// the probe's permutation. Returns the leaf of `from`, or `None` if it was not found. Returns
-    /// `None`, without any action, if the queue is not empty or the probe looks up one prefix.
+    /// Fills the queue of a probe that looks up several prefixes: finds the leaves that the probe
+    /// reads from the entry key `from` on, and prefetches some of them. `permuted` is the query's
+    /// key in the probe's permutation. Removes the leaf of `from` from the queue and returns it, or
+    /// returns `None` if it was not found. Does nothing and returns `None` if the queue is not
+    /// empty or the probe looks up one prefix.
     pub(crate) fn fill_queue<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -136,8 +139,8 @@ impl<const N: usize> LookAhead<N> {
         self.queue.take(position)
     }
 
-    /// Returns whether `leaf`, which a probe reads next, has been prefetched. `leaf` is `None` if
-    /// the leaf must be found by a descent.
+    /// Returns whether the next leaf of a probe has been prefetched. `leaf` is that leaf, or `None`
+    /// if it must be found by a descent. A leaf that must be found has not been prefetched.
     #[inline]
     pub(crate) fn has_prefetched(
         &self,

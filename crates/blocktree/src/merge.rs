@@ -16,11 +16,11 @@ use crate::store::WritePages;
 use crate::tree::Tree;
 use std::ops::Deref;
 
-/// Marker type for the entries of pages that can be merged with a neighbour: leaves and inner
-/// pages.
+/// Trait for the entries of pages that can be merged with a neighbour. The marker types for the
+/// entries of leaves and of inner pages implement it.
 trait Mergeable: Entries {
-    /// Returns the maximum number of entries, at this fill factor, of a page that replaces two
-    /// neighbours. 0 if the neighbours are damaged.
+    /// Returns the maximum number of entries of a page that replaces the neighbours `left` and
+    /// `right`, if it may be filled up to `fill`. 0 if the pages are damaged.
     fn merged_capacity<P: Deref<Target = Page>, const N: usize>(
         left: &PageView<P, N, Self>,
         right: &PageView<P, N, Self>,
@@ -29,8 +29,8 @@ trait Mergeable: Entries {
     where
         Self: Sized;
 
-    /// Appends the entries of `right` to its left neighbour `left`, and gives `left` the right
-    /// sibling of `right`.
+    /// Appends the entries of `right` to its left neighbour `left`. The right sibling of `right`
+    /// becomes the right sibling of `left`.
     fn merge<const N: usize>(left: &mut Page, right: &Page);
 }
 
@@ -72,10 +72,11 @@ impl Mergeable for InnerEntries {
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Merges two neighbours of a level if the merged page is no fuller than `fill`, and frees the
-    /// right page. Returns the number of entries of the merged page. `None` if the pages are not
-    /// merged: they are too full, are no longer neighbours, have different parents, or the right
-    /// page is locked or pinned.
+    /// Merges two neighbours of a level if the merged page is not fuller than `fill` permits. Frees
+    /// the right page. Returns the number of entries of the merged page. Returns `None` if the
+    /// pages are not merged. Possible reasons are that they are too full, are no longer neighbours
+    /// or have different parents, or that the right page is locked or pinned. Does not merge pages
+    /// on a level without a free list.
     ///
     /// The caller holds no lock. Only one vacuum may call this at a time.
     fn merge<E: Mergeable>(
@@ -133,8 +134,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(Some(sum))
     }
 
-    /// Merges neighbouring inner pages on all levels where they fit together. Returns the number of
-    /// freed pages.
+    /// Merges neighbouring inner pages on all levels, if their entries fit on one page filled up to
+    /// `fill`. Returns the number of freed pages.
     pub(crate) fn merge_inner_pages(&self, fill: Fill) -> Result<u64> {
         let mut freed = 0;
         for level in 1..self.refresh_root()?.level {
@@ -166,16 +167,14 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
 /// Page that a vacuum has visited on its way along a level.
 #[derive(Clone, Copy)]
 pub(crate) struct VisitedPage<const N: usize> {
-    /// Block of the page.
     pub block: Block,
-    /// Number of entries of the page.
     pub count: usize,
     /// Shape of the page if it is a leaf. `None` for an inner page.
     pub shape: Option<Shape<N>>,
 }
 
-/// Merges neighbouring pages of one level that fit together, while a vacuum visits the level from
-/// left to right.
+/// Merges neighbouring pages of one level while a vacuum visits the level from left to right. Two
+/// pages are merged if their entries fit on one page filled up to `fill`.
 pub(crate) struct NeighbourMerger<const N: usize> {
     /// Level of the visited pages, 0 for leaves.
     level: u16,

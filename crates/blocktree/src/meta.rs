@@ -1,5 +1,6 @@
 //! The meta page (block 0) of an index: its parameters, the location of the root, and the free
-//! lists.
+//! lists. An index is on fingerprints, on MinHash signatures or on arrays. A free list has the
+//! pages of one level that VACUUM has removed from the tree and that a split can reuse.
 
 use crate::key::{Block, EntryKey};
 use crate::metric::{Metric, UsualBound};
@@ -27,22 +28,26 @@ pub struct Root {
 /// Parameters on the meta page, without the free lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Meta {
-    /// Metric of the index. For signatures, it has their number of hashes.
+    /// Metric of the index, with the number of bits of a fingerprint or the number of hashes of a
+    /// signature.
     pub metric: Metric<usize>,
     /// Number of 64-bit words of a key, including the scope's word.
     pub words: u8,
-    /// Number of words at the front of a key that hold the scope's hash: 0 or 1.
+    /// Number of words at the front of a key that hold the hash of the scope: 0 or 1. The scope
+    /// consists of the columns that must be equal in two near-duplicates.
     pub scope_words: u8,
-    /// Guaranteed radius of an index on fingerprints, in bits. 0 for other indexes. For signatures,
-    /// the number of bands determines the guaranteed radius.
+    /// Guaranteed radius of an index on fingerprints, in bits: within it, two fingerprints agree in
+    /// the leading bits of their keys in at least one permutation. 0 for other indexes. For
+    /// signatures, the number of bands determines the guaranteed radius.
     pub guaranteed_radius: u8,
-    /// For fingerprints: number of blocks. For signatures: number of hashes in each band, or 0 if
-    /// all hashes are divided evenly among the bands. 0 for arrays.
+    /// For fingerprints: number of blocks into which a fingerprint is cut. For signatures: number
+    /// of hashes in each band (group of hashes), or 0 if all hashes are divided evenly among the
+    /// bands. 0 for arrays.
     pub blocks: u8,
     /// Number of permutations (ordered copies of all keys), not counting the additional one for
     /// rows without a value (NULL).
     pub permutations: u16,
-    /// Bound of searches that do not state a bound. The permutations were chosen for this bound.
+    /// Radius or similarity of searches that do not state one. The permutations were chosen for it.
     /// `None` for arrays.
     pub bound: Option<UsualBound>,
     /// Location of the tree's root.
@@ -91,7 +96,7 @@ pub struct FreeList {
     pub count: u32,
 }
 
-/// View of the meta page. `P` is a reference to the page, or a lock on it.
+/// View of the meta page. `P` is a reference to the page, or the guard of the locked page.
 #[derive(Clone, Copy, Debug)]
 pub struct MetaView<P>(P);
 
@@ -101,12 +106,12 @@ pub type MetaRef<'a> = MetaView<&'a Page>;
 pub type MetaMut<'a> = MetaView<&'a mut Page>;
 
 impl<P: Deref<Target = Page>> MetaView<P> {
-    /// Makes a view of block 0 without checking it.
+    /// Makes a view of a page, which must be block 0, without checking it.
     pub fn new(page: P) -> Self {
         MetaView(page)
     }
 
-    /// Reads the parameters and checks them.
+    /// Reads and checks the parameters and the location of the root.
     pub fn read(&self) -> Result<Meta, MetaError> {
         let page = &*self.0;
         let wrong = |what| Err(MetaError::Corrupt(Corruption { block: 0, what }));
@@ -145,7 +150,8 @@ impl<P: Deref<Target = Page>> MetaView<P> {
         Ok(meta)
     }
 
-    /// Reads the location of the root from a meta page that has already been read once.
+    /// Reads the location of the root from a meta page whose version was checked before. So another
+    /// version is reported as corruption.
     pub fn root(&self) -> Result<Root, Corruption> {
         let meta = self.read().map_err(|error| match error {
             MetaError::Corrupt(corruption) => corruption,

@@ -1,11 +1,13 @@
-//! Metric of an index or a column: the kind of its values and of their distance.
+//! Metric of an index or a column: the kind of its values and of their distance. The values are
+//! fingerprints (bit strings), MinHash signatures or arrays. By convention, two fingerprints or
+//! signatures are near-duplicates up to a certain distance.
 
 use crate::key::{BAND_KEY_WORDS, SET_KEY_WORDS};
 
 /// Metric of an index or a column.
 ///
-/// `S` is the type of the information about signatures. It is `()` for the type of a column, the
-/// number of hashes for a meta page, and the bands for an open index
+/// `S` is the type of the additional information about signatures. It is `()` for the metric of a
+/// column, the number of hashes for a meta page, and the bands for an open index
 /// ([`crate::index_metric::IndexMetric`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric<S = ()> {
@@ -23,8 +25,8 @@ pub enum Metric<S = ()> {
     Overlap,
 }
 
-/// Inverse of the maximum share of positions in which two near-duplicate signatures differ: one
-/// position in five may differ.
+/// Number of positions of a signature for each position that may differ: near-duplicate signatures
+/// differ in at most one position in five.
 const POSITIONS_PER_MISMATCH: usize = 5;
 
 /// Largest estimated Jaccard distance of near-duplicate signatures by convention.
@@ -49,8 +51,8 @@ pub const fn near_duplicate_bits(bits: u32) -> u32 {
     }
 }
 
-/// Returns the largest number of differing positions of near-duplicate signatures of `hashes`
-/// positions by convention.
+/// Returns the largest number of positions in which two near-duplicate signatures differ, by
+/// convention. `hashes` is the number of positions of a signature.
 pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
     hashes / POSITIONS_PER_MISMATCH
 }
@@ -65,8 +67,9 @@ pub enum UsualBound {
 }
 
 impl<S> Metric<S> {
-    /// Returns the metric with other information about signatures: the result of `signatures`.
-    /// `None` if `signatures` returns `None`. Other metrics than [`Metric::Jaccard`] stay the same.
+    /// Converts the information in [`Metric::Jaccard`] by calling `signatures` with it. Returns
+    /// `None` if `signatures` returns `None`. The other metrics have no such information and stay
+    /// the same.
     pub fn try_map<T>(self, signatures: impl FnOnce(S) -> Option<T>) -> Option<Metric<T>> {
         Some(match self {
             Metric::Hamming { bits } => Metric::Hamming { bits },
@@ -84,8 +87,8 @@ impl<S> Metric<S> {
         }
     }
 
-    /// Returns the number of 64-bit words of a key that represent the value, without the scope's
-    /// word.
+    /// Returns the number of 64-bit words that the value takes in a key. The scope's word is not
+    /// counted.
     pub fn words(&self) -> usize {
         match self {
             Metric::Hamming { bits } => bits.div_ceil(u64::BITS) as usize,
@@ -142,7 +145,8 @@ impl Metric<usize> {
     }
 
     /// Returns the bound that is stored as `word` on the meta page. The outer `None` means that the
-    /// word is not a possible bound. The inner `None` means that the metric has no bounds (arrays).
+    /// word is not a possible bound, so the page is damaged. The inner `None` means that the metric
+    /// has no bounds (arrays).
     pub(crate) fn bound_from_word(self, word: u64) -> Option<Option<UsualBound>> {
         let bound = match self {
             Metric::Hamming { bits } => {
@@ -160,7 +164,7 @@ impl Metric<usize> {
     }
 
     /// Returns the size of a value as stored on the meta page: the number of bits of a fingerprint,
-    /// of hashes of a signature, or of bits of an array element (64).
+    /// the number of hashes of a signature, or the number of bits of an array's element (64).
     pub fn value_size(self) -> u32 {
         match self {
             Metric::Hamming { bits } => bits,

@@ -1,5 +1,7 @@
-//! Layout of all pages of an index: PostgreSQL's page header (storage/bufpage.h), which its buffer
-//! manager expects, and this tree's own fields at the end of the page.
+//! Layout of all pages of an index. A page has PostgreSQL's page header (storage/bufpage.h), which
+//! its buffer manager expects, two arrays with a hole of unused bytes between them, and this tree's
+//! own fields at the end. The fields include the low key and the high key, which are the bounds of
+//! the page's entries.
 //!
 //! ```text
 //! 0            24                                                  8192 - S          8192
@@ -47,7 +49,7 @@ const HIGH_TID: usize = RIGHT + 12;
 const SORTED: usize = RIGHT + 18;
 const ID: usize = PAGE_SIZE - 2;
 
-/// Returns the number of bytes at the end of a page for the tree's own data: a low key and a high
+/// Returns the number of bytes at the end of a page for the tree's own fields: a low key and a high
 /// key of `words` words each, and [`FIELDS`] more bytes.
 const fn fields_size(words: usize) -> usize {
     2 * 8 * words + FIELDS
@@ -207,13 +209,13 @@ impl UnlockedCopy {
     }
 }
 
-/// Marker type for a [`PageView`] of a page of any kind that has not been checked.
+/// Marker type for a [`PageView`] of a page whose kind and content have not been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Unchecked;
 
-/// Marker type for a [`PageView`] of a leaf or an inner page. Such a page has two arrays, each with
-/// one element for each entry. The first array has the keys, and the second array has the other
-/// fields.
+/// Trait of the marker types by which a [`PageView`] is the view of a leaf or of an inner page.
+/// Such a page has two arrays, each with one element for each entry. The first array has the keys,
+/// and the second array has the other fields.
 pub trait Entries {
     /// Kind of the pages that have these entries.
     const KIND: Kind;
@@ -233,7 +235,7 @@ pub struct Sizes {
 
 impl Sizes {
     /// Returns the number of entries of a page. It is computed from the size of the page's second
-    /// array, which lies between the hole and the offset `end`.
+    /// array, which begins at the end of the hole and ends at the offset `end`.
     #[inline]
     fn count(self, end: usize, hole: &Range<usize>) -> usize {
         let others = end - hole.end;
@@ -247,8 +249,8 @@ impl Sizes {
     }
 }
 
-/// View of a page with keys of `N` words. `P` is a reference to the page or a lock on it. `E` is
-/// the marker type of the page's entries.
+/// View of a page with keys of `N` words. `P` is a reference to the page, or the guard of a locked
+/// page. `E` is the marker type of the page's entries ([`Entries`]), or [`Unchecked`].
 ///
 /// The fields that all pages have are at fixed offsets and can be read from any page. Methods that
 /// access entries exist only for [`crate::leaf::Leaf`] and [`crate::inner::Inner`], whose pages
@@ -280,8 +282,8 @@ impl<P, const N: usize, E> PageView<P, N, E> {
     /// Offset of the end of the second array, which grows down from here.
     pub(crate) const END: usize = Self::LOW_KEY;
 
-    /// Makes a view without checking the page. The caller has checked it, or will do so before it
-    /// accesses entries.
+    /// Makes a view without checking the page. The caller must have checked it, or must check it
+    /// before it accesses entries.
     #[inline]
     pub(crate) fn unchecked(page: P) -> Self {
         let entries = PhantomData;
@@ -361,8 +363,8 @@ impl<P: Deref<Target = Page>, const N: usize, E> PageView<P, N, E> {
         ))
     }
 
-    /// Returns the low key and the block of the page to the right. `None` on the last page of a
-    /// level.
+    /// Returns the low key and the block of the page to the right, which this page stores as its
+    /// high key and its right link. `None` on the last page of a level.
     #[inline]
     pub fn right_sibling(&self) -> Option<(EntryKey<N>, Block)> {
         self.high_key().zip(self.right_link())
@@ -408,8 +410,8 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         put_u32(&mut self.page, RIGHT, right.unwrap_or(0));
     }
 
-    /// Sets the high key and the right link: the low key and block of the page to the right, or
-    /// `None` for the last page of a level.
+    /// Sets the high key and the right link. `sibling` has the low key and the block of the page to
+    /// the right, or is `None` for the last page of a level.
     pub(crate) fn set_right_sibling(&mut self, sibling: Option<(EntryKey<N>, Block)>) {
         self.set_right_link(sibling.map(|(_, right)| right));
         let high = sibling.map_or(EntryKey::start_of(0), |(high, _)| high);
@@ -434,7 +436,8 @@ impl<P: DerefMut<Target = Page>, const N: usize, E> PageView<P, N, E> {
         self.set_hole(HEADER..Self::END);
     }
 
-    /// Formats the page as a free page of a level. `next` is the next page of the free list.
+    /// Formats the page as a free page of a level. `next` is the block of the next page in the free
+    /// list.
     pub(crate) fn free(&mut self, level: u16, next: Option<Block>) {
         self.format(Kind::Free, level, &EntryKey::start_of(0));
         self.set_right_link(next);
@@ -460,7 +463,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         Self::END - self.sizes().rest * (i + 1)
     }
 
-    /// Returns the byte range of the hole on a page with `count` entries.
+    /// Returns the byte range that the hole has on a page with `count` entries.
     #[inline]
     fn hole_behind(&self, count: usize) -> Range<usize> {
         let Sizes { key, rest } = self.sizes();
@@ -468,7 +471,7 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     }
 
     /// Checks a page and returns its view. Returns an error if the page has another kind, or if its
-    /// arrays exceed the page.
+    /// arrays exceed the page. `block` is the page's block, for the error.
     #[inline]
     pub fn open(page: P, block: Block) -> Result<Self> {
         let page = Self::unchecked(page);
@@ -477,8 +480,8 @@ impl<P: Deref<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
     }
 
     /// Checks the header fields on which accesses to entries depend. Both arrays must have the same
-    /// length. A leaf must not have more entries in key order than entries. An inner page must have
-    /// an entry and a level above 0.
+    /// length. The number of sorted entries of a leaf must not exceed the number of its entries. An
+    /// inner page must have an entry and a level above 0.
     #[inline]
     pub(crate) fn check(&self, block: Block) -> Result<()> {
         self.check_header(block, E::KIND)?;
@@ -520,7 +523,7 @@ impl<P: DerefMut<Target = Page>, const N: usize, E: Entries> PageView<P, N, E> {
         self.set_hole(self.hole_behind(count));
     }
 
-    /// Drops the entries from entry `kept` on. `count` is the number of entries before that.
+    /// Removes the entries from index `kept` on. `count` is the present number of entries.
     pub(crate) fn truncate(&mut self, kept: usize, count: usize) {
         let (old, new) = (self.hole_behind(count), self.hole_behind(kept));
         // Recovery after a crash zeroes the hole. Zero it here too, so that the page is the same

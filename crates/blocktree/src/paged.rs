@@ -1,5 +1,7 @@
 //! Array of `u32` numbers within a memory limit. The array is divided into pages. Recently used
-//! pages are in memory, and the others are in a temporary file.
+//! pages are in memory, in frames, and the others are in a temporary file. If all frames have a
+//! page, a clock hand moves from frame to frame and frees the first one that was not used since the
+//! hand last passed it.
 
 use crate::sort::TempFiles;
 
@@ -12,11 +14,11 @@ const NONE: u32 = u32::MAX;
 
 /// Slot in memory for a page of the array.
 struct Frame {
-    /// Number of the page, or [`NONE`] if the frame has no page.
+    /// Number of the page that is in this frame, or [`NONE`] if the frame has no page.
     page: u32,
-    /// True if the page was used since the clock hand passed the frame.
+    /// True if the page was used since the clock hand last passed this frame.
     used: bool,
-    /// True if the page was changed since it was read or last written.
+    /// True if the page was changed since it was loaded or last written to the file.
     dirty: bool,
     numbers: Box<[u32; NUMBERS]>,
 }
@@ -36,7 +38,8 @@ pub struct Paged<F: TempFiles> {
     /// Location of each page, by page number.
     locations: Vec<PageLocation>,
     frames: Vec<Frame>,
-    /// Maximum number of frames.
+    /// Maximum number of frames. At this number, loading a page first removes another page from its
+    /// frame.
     most: usize,
     /// Clock hand: number of the frame that is checked next when a frame must be freed.
     hand: usize,
@@ -47,8 +50,8 @@ pub struct Paged<F: TempFiles> {
 }
 
 impl<F: TempFiles> Paged<F> {
-    /// Creates an array of `length` numbers. `initial` returns the initial value of a number by its
-    /// index. The array takes about `memory` bytes of memory, at least four pages.
+    /// Creates an array of `length` numbers. `initial` returns the initial value of the number at
+    /// an index. The array takes about `memory` bytes of memory, or four pages if that is more.
     pub fn new(files: &mut F, length: usize, memory: usize, initial: fn(u32) -> u32) -> Self {
         let mut paged = Paged {
             locations: Vec::new(),
@@ -131,9 +134,10 @@ impl<F: TempFiles> Paged<F> {
         free as u32
     }
 
-    /// Returns the number of a frame without a page. Below the limit, this is a new frame. At the
-    /// limit, it is the first frame that was not used since the clock hand passed it. Writes that
-    /// frame's page to the file if the page was changed.
+    /// Returns the number of a frame without a page. If the number of frames is below the limit,
+    /// this is a new frame. Otherwise the clock hand moves on to the first frame that was not used
+    /// since the hand last passed it. The function then removes the page from this frame. If the
+    /// page was changed, it is first written to the file.
     fn free_frame(&mut self, files: &mut F) -> usize {
         if self.frames.len() < self.most {
             if self.frames.try_reserve(1).is_err() {

@@ -1,15 +1,17 @@
-//! Plan of a search for the fingerprints near a query: which permutations (ordered copies of all
-//! keys) the search reads, and which prefixes of keys (leading bits) it looks up in each.
+//! Plan of a search for the fingerprints near a query. A permutation is an ordered copy of all keys
+//! in the index. A probe looks up one or more prefixes (leading bits) of keys in one permutation,
+//! or reads the whole permutation. A plan consists of the probes that together find all
+//! fingerprints within a radius. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope.
 //!
-//! A lookup in one permutation is a probe. Up to the guaranteed radius, a probe looks up the
-//! query's own prefix in a few of the permutations. Beyond that radius the pigeonhole principle
-//! still holds in its general form: cut the bits into `m` parts and give part i a threshold `t_i`.
-//! If the sum of all `t_i + 1` is `r + 1`, then two fingerprints within radius `r` differ in at
-//! most `t_i` bits of some part i (multi-index hashing: Norouzi, Punjani, Fleet, CVPR 2012; uneven
-//! thresholds: Qin et al., "GPH", ICDE 2018). So the search takes permutations whose prefixes do
-//! not overlap, and in each looks up all prefixes within the threshold around the query's prefix.
-//! If that is more expensive than reading one permutation from start to end, the search does the
-//! latter.
+//! Up to the guaranteed radius, the search looks up the query's own prefix in a few of the
+//! permutations. Beyond that radius the pigeonhole principle still holds in its general form: cut
+//! the bits into `m` parts and give part i a threshold `t_i`. If all `t_i + 1` add up to `r + 1`,
+//! then two fingerprints within radius `r` differ in at most `t_i` bits of some part i (multi-index
+//! hashing: Norouzi, Punjani, Fleet, CVPR 2012; uneven thresholds: Qin et al., "GPH", ICDE 2018).
+//! So the search takes permutations whose prefixes do not overlap, and in each looks up all
+//! prefixes within the threshold around the query's prefix. If that is more expensive than reading
+//! one permutation from start to end, the search does the latter.
 //!
 //! If several probes find a row, only the first of them returns it. Which one that is follows from
 //! the bits in which the row's fingerprint differs from the query, so a search need not remember
@@ -20,16 +22,17 @@ use crate::inner;
 use crate::key::Key;
 use crate::leaf;
 
-/// Cost of finding the next run of adjacent leaves without a descent from the root: the run's first
-/// leaf is found in the inner page that led to the previous run. The unit is the cost of reading
-/// one more adjacent leaf. Measured at radius 12 to 14 with a million rows.
+/// Cost of finding the first leaf of a run of adjacent leaves without a descent from the root. That
+/// is possible if the inner page with the link to the previous run also has a link to this leaf.
+/// The unit is the cost of reading one more adjacent leaf. Measured at radius 12 to 14 with a
+/// million rows.
 const QUEUED: f64 = 0.5;
 
-/// Returns the cost of reading one leaf in a scan of a whole permutation of `leaves` leaves. The
-/// unit is the cost of a leaf that a probe reads. The result is below 1 because the leaves are
-/// adjacent and the scan computes no next prefix. Measured from 150 to 15,000 leaves, with keys of
-/// 1, 2 and 4 words: 0.4 to 0.6 for permutations that fit into the processor's caches, 0.6 to 0.95
-/// for larger ones.
+/// Returns the cost of reading one leaf when a whole permutation of `leaves` leaves is read. The
+/// unit is the cost of a leaf that a probe with prefixes reads. The result is below 1 because the
+/// leaves are adjacent and the search computes no next prefix. Measured from 150 to 15,000 leaves,
+/// with keys of 1, 2 and 4 words: 0.4 to 0.6 for permutations that fit into the processor's caches,
+/// 0.6 to 0.95 for larger ones.
 fn whole_leaf(leaves: f64) -> f64 {
     /// Number of leaves from which a permutation exceeds the processor's caches.
     const MAX_CACHED_LEAVES: f64 = 512.0;
@@ -40,8 +43,8 @@ fn whole_leaf(leaves: f64) -> f64 {
 /// entries, because 2^64 prefixes outnumber all entries.
 const LONGEST_PREFIX: u32 = 64;
 
-/// Returns the number of leading bits of a permutation's keys that a search within the guaranteed
-/// radius looks up.
+/// Returns the length in bits of the prefix that a search within the guaranteed radius looks up in
+/// a permutation.
 pub fn probed_bits<const N: usize>(layout: &BlockLayout<N>, permutation: usize) -> u32 {
     layout.leading_bits(permutation).min(LONGEST_PREFIX)
 }
@@ -54,9 +57,9 @@ pub struct Probe<const N: usize> {
     /// Number of leading bits of a key that are looked up, from 0 (reads the whole permutation) to
     /// 64. The scope's word, which may precede these bits, does not count.
     pub bits: u32,
-    /// Maximum number of leading bits in which an entry may differ from the query.
+    /// Maximum number of the `bits` leading bits in which an entry may differ from the query.
     pub threshold: u32,
-    /// Mask of the bits of a fingerprint that are the leading bits of its key in this permutation.
+    /// Mask of the fingerprint bits that form the looked-up prefix of the key in this permutation.
     pub mask: Key<N>,
 }
 
@@ -99,7 +102,7 @@ pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N
     })
 }
 
-/// Plan of a search within one radius: the probes that together find all rows within it.
+/// Plan of a search within one radius: the probes that together find all rows within the radius.
 ///
 /// ```
 /// use neardup_blocktree::block_layout::BlockLayout;
@@ -119,12 +122,12 @@ pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N
 pub struct Plan<const N: usize> {
     /// Maximum distance of the rows to find, in bits.
     pub radius: u32,
-    /// Probes of the search, in their order.
+    /// Probes of the search, in the order in which it makes them.
     pub probes: Vec<Probe<N>>,
     /// Estimated number of leaves that the search reads, if fingerprints are distributed evenly.
     pub leaves: f64,
     /// Estimated number of runs of adjacent leaves that the search reads. The search finds the
-    /// first leaf of a run by a descent from the root, or through the inner page that led to the
+    /// first leaf of each run by a descent from the root, or through the inner page that led to the
     /// previous run.
     pub runs: f64,
     /// Estimated number of runs whose first leaf is found through an inner page, not by a descent.
@@ -172,8 +175,8 @@ impl<const N: usize> Plan<N> {
         self.cost_with(DESCENT)
     }
 
-    /// Returns the estimated cost of the plan, like [`Plan::cost`], for a given cost of a descent
-    /// from the root: as much as reading `descent` leaves.
+    /// Returns the estimated cost of the plan, like [`Plan::cost`]. `descent` is the cost of a
+    /// descent from the root, in the same unit: the cost of reading one more adjacent leaf.
     pub(crate) fn cost_with(&self, descent: f64) -> f64 {
         let leaves = match self.is_whole() {
             true => self.leaves * whole_leaf(self.permutation_leaves),
@@ -182,8 +185,8 @@ impl<const N: usize> Plan<N> {
         leaves + descent * (self.runs - self.runs_by_inner_page) + QUEUED * self.runs_by_inner_page
     }
 
-    /// Estimates how many entries have a prefix that the search looks up, in an index of `rows`
-    /// rows.
+    /// Estimates the number of candidates: entries whose prefix the search looks up. The index has
+    /// `rows` rows.
     pub fn candidates(&self, rows: f64) -> f64 {
         let share = |probe: &Probe<N>| {
             let bits = f64::from(probe.bits);
@@ -192,8 +195,9 @@ impl<const N: usize> Plan<N> {
         rows * self.probes.iter().map(share).sum::<f64>()
     }
 
-    /// Returns the estimated cost of finding all runs of adjacent leaves, in descents from the
-    /// root. A run that is found through an inner page counts as a fraction of a descent.
+    /// Returns the estimated cost of finding the first leaves of all runs. The unit is the cost of
+    /// a descent from the root. A run that is found through an inner page counts as a fraction of a
+    /// descent.
     pub fn descents_worth(&self) -> f64 {
         self.runs - self.runs_by_inner_page * (1.0 - QUEUED / DESCENT)
     }
@@ -203,8 +207,8 @@ impl<const N: usize> Plan<N> {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
-    /// Creates a plan with one probe for each element of `parts` that has a threshold. `leaves` is
-    /// the number of leaves of one permutation.
+    /// Creates a plan with one probe for each element of `parts`. Ignores elements without a
+    /// threshold. `leaves` is the number of leaves of one permutation.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -243,8 +247,8 @@ pub fn probed_radius<const N: usize>(layout: &BlockLayout<N>, rows: f64) -> Opti
         .last()
 }
 
-/// Probe that a plan may use: a permutation, the length of the prefixes to look up in it, and the
-/// threshold of the lookup.
+/// Probe that a plan may use. It looks up prefixes in one permutation. These prefixes differ from
+/// the query's prefix in at most a number of bits, the threshold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CandidateProbe {
     pub permutation: usize,
@@ -264,9 +268,9 @@ impl CandidateProbe {
         }
     }
 
-    /// Estimates what the probe reads in a permutation of `leaves` leaves. Returns the number of
-    /// runs of adjacent leaves, the number of these runs that are found through the inner page of
-    /// the previous run, and the number of leaves.
+    /// Estimates the reads of the probe in a permutation of `leaves` leaves. Returns three numbers:
+    /// runs of adjacent leaves, runs that are found through the inner page of the previous run, and
+    /// leaves.
     fn reads<const N: usize>(&self, leaves: f64) -> (f64, f64, f64) {
         let Some(threshold) = self.threshold else {
             return (0.0, 0.0, 0.0);
@@ -320,8 +324,8 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
         .unwrap_or(bits)
 }
 
-/// Returns a small set of permutations in which lookups of the query's own prefixes find all rows
-/// within `radius` bits. `None` if `radius` exceeds the guaranteed radius.
+/// Returns a small set of permutations. If a search looks up the query's own prefix in each of
+/// them, it finds all rows within `radius` bits. `None` if `radius` exceeds the guaranteed radius.
 ///
 /// Differences in `radius` bits touch at most `radius` blocks of the layout. So for each choice of
 /// `radius` blocks, the prefix of some returned permutation must contain none of these blocks. The
@@ -363,9 +367,10 @@ pub(crate) fn exact_permutations<const N: usize>(
     Some(chosen)
 }
 
-/// Returns several sets of candidate probes. The prefixes of the probes in one set do not overlap.
-/// The first set has prefixes of one block, the second set has prefixes of two blocks, and so on.
-/// The probes have no thresholds yet.
+/// Returns several sets of candidate probes for [`spread`]. The prefixes of the probes in one set
+/// have no block in common. The first set has prefixes of one block, the second set has prefixes of
+/// two blocks, and so on. If some blocks are in none of these prefixes, the set also has probes
+/// with shorter prefixes for them. The probes have no thresholds yet.
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<CandidateProbe>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)
@@ -394,9 +399,10 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
         .collect()
 }
 
-/// Returns `parts` with their thresholds raised by `radius + 1` steps in total. Each step raises
-/// the threshold of the part for which the step adds the least to the cost. `raise` returns a part
-/// with its threshold raised by one step (from `None` to 0, or by 1), and the cost that this adds.
+/// Chooses the thresholds of `parts` for a search within `radius` bits, and returns the parts with
+/// these thresholds. Raises the thresholds by `radius + 1` steps in total. Each step raises the
+/// threshold whose raise adds the least to the cost. `raise` returns a part with its threshold
+/// raised by one step (from `None` to 0, or by 1), and the cost that this adds.
 pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P, f64)) -> Vec<P> {
     for _ in 0..=radius {
         let raised = parts.iter().map(&raise).enumerate();

@@ -1,5 +1,7 @@
 //! Ranges of keys that the probes of a search for fingerprints read, computed from query and plan.
-//! A probe is the part of a search that reads one permutation (ordered copy of all keys).
+//! A probe is the part of a search that reads one permutation (ordered copy of all keys). If keys
+//! have a scope (columns that must be equal in two near-duplicates), their first word is a hash of
+//! the scope.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key};
@@ -7,16 +9,17 @@ use crate::plan::{Plan, Probe, next_within};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Start of a probe: the lowest entry key that it reads, and the query's key in its permutation.
+/// Start of a probe: the lowest entry key that the probe reads, and the query's key in the probe's
+/// permutation.
 pub(crate) type ProbeStart<const N: usize> = (EntryKey<N>, Key<N>);
 
-/// Query of a search for fingerprints, and the plan with the search's probes.
+/// Query of a search for fingerprints, and the plan that has the probes of the search.
 #[derive(Debug)]
 pub(crate) struct Probes<const N: usize> {
     pub(crate) layout: Rc<BlockLayout<N>>,
     pub(crate) plan: Rc<Plan<N>>,
     pub(crate) query: Key<N>,
-    /// True if only rows of the query's scope are wanted. Without effect if keys have no scope.
+    /// True if only rows of the query's scope are wanted. No effect if keys have no scope.
     pub(crate) in_scope: bool,
 }
 
@@ -27,8 +30,8 @@ pub(crate) fn prefix(word: u64, bits: u32) -> u64 {
 }
 
 impl<const N: usize> Probes<N> {
-    /// Returns the scope that is searched. `None` if keys have no scope, or all scopes are
-    /// searched.
+    /// Returns the word of the scope that is searched. `None` if keys have no scope, or all scopes
+    /// are searched.
     #[inline]
     pub(crate) fn scope(&self) -> Option<u64> {
         (self.in_scope && self.layout.scope_words() > 0).then_some(self.query[0])
@@ -89,7 +92,7 @@ impl<const N: usize> Probes<N> {
     }
 
     /// Returns the lowest and the highest key with the query's own prefix, for a probe that looks
-    /// up only this prefix.
+    /// up only this prefix. `permuted` is the query's key in the probe's permutation.
     #[inline]
     pub(crate) fn ends(&self, probe: &Probe<N>, permuted: &Key<N>) -> (Key<N>, Key<N>) {
         let word = self.layout.scope_words();

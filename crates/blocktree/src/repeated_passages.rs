@@ -1,8 +1,8 @@
-//! Passages that earlier documents contain, for all documents of a corpus.
-//!
-//! A document is a sequence of tokens. A window is a sequence of consecutive tokens of a document.
-//! All windows have the same number of tokens. A window is repeated if an equal window begins in an
-//! earlier document, or in the same document without sharing a token with it.
+//! Passages that earlier documents contain, for all documents of a corpus. A document is a sequence
+//! of tokens. A window is a sequence of consecutive tokens of a document. All windows have the same
+//! number of tokens. A window is repeated if an equal window begins in an earlier document, or
+//! earlier in the same document without sharing a token with it. A position is a byte offset in the
+//! tokens of the whole corpus.
 //!
 //! Each window has a hash and a position in the tokens of the corpus. A sort by hash, then by
 //! position, finds the first window with each hash. The other windows with the hash are candidates.
@@ -17,12 +17,12 @@ use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, Sorted, TempFiles};
 use crate::spilled_bytes::SpilledBytes;
 
-/// Byte after the tokens of each document. UTF-8 does not contain it, so a comparison of tokens
-/// ends at the end of the document.
+/// Byte that follows the tokens of each document in the corpus. UTF-8 does not contain it, so a
+/// comparison of tokens ends at the end of the document.
 const END_OF_DOCUMENT: u8 = 0xFF;
 /// Hashes of windows are computed modulo this prime.
 const PRIME: u64 = (1 << 61) - 1;
-/// Number of bits of a hash below [`PRIME`].
+/// Number of bits of a hash, which is below [`PRIME`].
 const HASH_BITS: u32 = 61;
 /// Number of bytes that [`RepeatedPassages::first_occurrence`] reads at a time, in addition to
 /// twice the length of the window.
@@ -33,40 +33,43 @@ const WINDOWS_PER_CHECK: usize = 1 << 14;
 /// Tokens of one document, in order.
 #[derive(Clone, Copy)]
 pub struct DocumentTokens<'a> {
-    /// Bytes of the tokens, each followed by the separator if the tokens have one.
+    /// Bytes of the tokens. Each token is followed by a separator byte, unless tokens are
+    /// characters.
     pub bytes: &'a [u8],
-    /// Start of each token in `bytes`, and the length of `bytes`.
+    /// Offset in `bytes` of the start of each token, and finally the length of `bytes`.
     pub starts: &'a [usize],
 }
 
 impl DocumentTokens<'_> {
-    /// Returns the number of tokens.
     fn len(self) -> usize {
         self.starts.len() - 1
     }
 }
 
-/// Run of tokens of a document that another document, or an earlier part of the same document,
+/// Run of tokens of a document that an earlier document, or an earlier part of the same document,
 /// contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepeatedRun {
-    /// The tokens of the run in its document.
+    /// Range of the indexes of the run's tokens in its document.
     pub tokens: Range<usize>,
-    /// Number of the document that contains the run.
+    /// Number of the first document that contains the first window of the run. It may be the run's
+    /// own document.
     pub original: u32,
 }
 
-/// Collects the windows of all documents of a corpus.
+/// First stage of the search for repeated passages: collects the windows of all documents of a
+/// corpus. [`PassageWindows::candidates`] begins the second stage.
 pub struct PassageWindows<F: TempFiles> {
     /// Number of tokens in a window.
     length: usize,
-    /// Maximum memory of the list of candidates, in bytes.
+    /// Memory limit of the list of candidates (windows with the hash of an earlier window), in
+    /// bytes.
     candidate_memory: usize,
     corpus: Corpus<F>,
     hasher: WindowHasher,
     /// Hash and position of each window.
     windows: ExternalSort<F, 1>,
-    /// Working memory: hashes of the tokens of a document.
+    /// Buffer for the hashes of the tokens of a document.
     hashes: Vec<u64>,
 }
 
@@ -141,8 +144,8 @@ impl<F: TempFiles> PassageWindows<F> {
         }
     }
 
-    /// Finds the candidates among the windows. Calls `advance` once for each window, after it has
-    /// been read.
+    /// Ends the first stage: finds the candidates, which are the windows with the same hash as an
+    /// earlier window. Calls `advance` once for each window, for a progress report.
     pub fn candidates(mut self, files: &mut F, mut advance: impl FnMut()) -> RepeatedPassages<F> {
         // The sort distributes entries by the leading bits of their keys.
         let shift = self.corpus.tokens.len().leading_zeros();
@@ -181,7 +184,6 @@ struct Corpus<F: TempFiles> {
     /// Position in `tokens` of the start of each document. The first array has the low 32 bits of
     /// each position, and the second array the high 32 bits.
     starts: [Paged<F>; 2],
-    /// Number of documents.
     documents: u32,
 }
 
@@ -202,8 +204,8 @@ impl<F: TempFiles> Corpus<F> {
         start
     }
 
-    /// Returns the position of the start of a document. The document after the last one starts at
-    /// the end.
+    /// Returns the position of the start of a document. If `document` is the number of documents,
+    /// returns the end of the corpus.
     fn start(&mut self, files: &mut F, document: u32) -> u64 {
         if document == self.documents {
             return self.tokens.len();
@@ -226,7 +228,7 @@ impl<F: TempFiles> Corpus<F> {
     }
 }
 
-/// Window with the same hash as an earlier window.
+/// Window with the same hash as an earlier window, so it may be repeated.
 #[derive(Clone, Copy)]
 struct Candidate {
     /// Position of the window in the tokens of the corpus.
@@ -236,8 +238,8 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the next candidate in the order of positions. The keys of `sorted` are positions
-    /// shifted by `shift` bits.
+    /// Returns the next candidate in the order of positions. Each key of `sorted` is a position,
+    /// shifted left by `shift` bits.
     fn next<F: TempFiles>(files: &mut F, sorted: &mut Sorted<F, 1>, shift: u32) -> Option<Self> {
         let entry = sorted.next(files)?;
         Some(Candidate {
@@ -247,16 +249,17 @@ impl Candidate {
     }
 }
 
-/// Finds the repeated passages of each document. Documents must be passed in order.
+/// Second stage of the search for repeated passages: finds the repeated runs of each document. The
+/// documents must be passed again in the order in which they were added.
 pub struct RepeatedPassages<F: TempFiles> {
     length: usize,
     corpus: Corpus<F>,
     candidates: Sorted<F, 1>,
-    /// Number of bits by which a position is shifted in the key of a candidate.
+    /// Number of bits by which positions are shifted left in the sort keys of candidates.
     shift: u32,
     /// First candidate that has not been compared yet.
     next: Option<Candidate>,
-    /// Working memory of [`RepeatedPassages::first_occurrence`].
+    /// Buffer of [`RepeatedPassages::first_occurrence`].
     buffer: Vec<u8>,
 }
 
@@ -308,8 +311,8 @@ impl<F: TempFiles> RepeatedPassages<F> {
         }
     }
 
-    /// Returns the position of the first occurrence of a candidate's window. `None` if the window
-    /// is not repeated.
+    /// Returns the position of the first occurrence of a candidate's window in the corpus. `window`
+    /// has the bytes of that window. `None` if the window is not repeated.
     fn original(&mut self, files: &mut F, candidate: Candidate, window: &[u8]) -> Option<u64> {
         // An earlier window with other tokens, but the same hash, does not change the decision:
         // the first window with these tokens begins even later.
@@ -328,8 +331,8 @@ impl<F: TempFiles> RepeatedPassages<F> {
     }
 
     /// Returns the position of the first occurrence of `window` in the corpus that begins after the
-    /// position `after`, and at `limit` or before it. `None` if there is no such occurrence. This
-    /// search is necessary only for windows that have the same hash as a different window.
+    /// position `after` and not after the position `limit`. `None` if there is no such occurrence.
+    /// This search is necessary only for windows that have the same hash as a different window.
     fn first_occurrence(
         &mut self,
         files: &mut F,
@@ -370,11 +373,11 @@ struct WindowHasher {
     tokens: RandomState,
     /// Factor by which the hash of a window is multiplied when a token is added.
     base: u64,
-    /// Factor for the hash of the first token when a window moves on by one token. The product is
-    /// subtracted from the window's hash, which removes the token. The factor is `base` to the
-    /// power of the number of tokens in a window.
+    /// Factor by which the hash of the removed token is multiplied when a window moves on by one
+    /// token. The product is subtracted from the window's hash. The factor is `base` to the power
+    /// of the number of tokens in a window.
     first: u64,
-    /// Mask of the bits of a sort key that are used. Only tests use fewer than all bits of a hash.
+    /// Mask of the bits of a hash that are in its sort key. Only tests use fewer than all bits.
     mask: u64,
 }
 
@@ -398,14 +401,16 @@ impl WindowHasher {
         hasher.finish() % PRIME
     }
 
-    /// Returns the hash of a window after its first token is removed and a token is added.
+    /// Returns the hash of a window that has moved on by one token. `hash` is the hash of the
+    /// window before. `removed` is the hash of the token that left the window at its start, and
+    /// `added` the hash of the token that was added at its end.
     fn shifted(&self, hash: u64, removed: u64, added: u64) -> u64 {
         let kept = product(hash, self.base) + PRIME - product(removed, self.first);
         (kept % PRIME + added) % PRIME
     }
 
-    /// Returns the sort key for a hash. The sort distributes entries by the leading bits of their
-    /// keys.
+    /// Returns the sort key for a hash: its bits, shifted to the left. The sort distributes entries
+    /// by the leading bits of their keys.
     fn key(&self, hash: u64) -> u64 {
         hash << (64 - HASH_BITS) & self.mask
     }

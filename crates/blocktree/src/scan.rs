@@ -1,4 +1,6 @@
-//! Search of an index on fingerprints for all rows within a radius of a query.
+//! Search of an index on fingerprints for all rows within a radius of a query. The search consists
+//! of probes: each reads one permutation (ordered copy of all keys in the index), or a part of it.
+//! If keys have scopes (columns that must be equal), their first word is a hash of the scope.
 
 use crate::block_layout::BlockLayout;
 use crate::empty_search::EmptySearch;
@@ -40,10 +42,11 @@ impl<const N: usize> Match<N> {
 #[derive(Debug)]
 pub struct Scan<const N: usize> {
     probes: Probes<N>,
-    /// The search returns only rows at a greater distance than this. `None` if there is no such
-    /// limit.
+    /// The search returns only rows at a greater distance than this number of bits. `None` if there
+    /// is no such limit.
     beyond: Option<u32>,
-    /// The search returns only rows up to this distance, which is at most the plan's radius.
+    /// The search returns only rows up to this distance in bits, which is at most the plan's
+    /// radius.
     radius: u32,
     /// Number of the current probe in the plan.
     probe: usize,
@@ -55,15 +58,15 @@ pub struct Scan<const N: usize> {
     ahead: LookAhead<N>,
     /// Buffer for the indexes of matching entries on a leaf.
     found: Vec<u16>,
-    /// Record of the leaves read so far, by which an insertion can validate that the search found
-    /// nothing. `None` if no leaf has been read, or if the leaf cache does not store such records
-    /// ([`LeafCache::validates`]).
+    /// Record of the leaves read so far. If the search finds nothing, an insertion can check by
+    /// this record that there is still no row near the query. `None` if no leaf has been read, or
+    /// if the leaf cache does not store such records ([`LeafCache::validates`]).
     empty: Option<Box<EmptySearch>>,
 }
 
 impl<const N: usize> Scan<N> {
-    /// Creates a search for the rows within the plan's radius of `query`. If keys have scopes, only
-    /// rows of the query's scope are found.
+    /// Creates a search for the rows whose distance from `query` is at most the radius of `plan`.
+    /// If keys have scopes, only rows of the query's scope are found.
     pub fn new(layout: Rc<BlockLayout<N>>, plan: Rc<Plan<N>>, query: Key<N>) -> Self {
         let mut scan = Scan {
             radius: plan.radius,
@@ -109,13 +112,14 @@ impl<const N: usize> Scan<N> {
     }
 
     /// Restarts the search with another plan and the same query. If `beyond` is given, only rows at
-    /// a greater distance are found.
+    /// a distance of more than `beyond` bits are found.
     pub fn widen(&mut self, plan: Rc<Plan<N>>, beyond: Option<u32>) {
         self.restart(plan, self.probes.query);
         self.beyond = beyond;
     }
 
-    /// Limits the rest of the search to rows within `radius` bits, at most the plan's radius.
+    /// Reduces the radius to `radius` bits for the leaves that the search has not read yet.
+    /// `radius` must not exceed the plan's radius.
     pub fn narrow(&mut self, radius: u32) {
         debug_assert!(radius <= self.probes.plan.radius);
         self.radius = radius;
@@ -150,8 +154,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Reads one more leaf and appends the rows found there to `matches`. Returns false if there
-    /// was no leaf left to read. Returns each row once, in no particular order.
+    /// Reads one more leaf and appends the wanted rows on it to `matches`. Returns false if there
+    /// was no leaf left to read. All steps together return each row once, in no particular order.
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -205,8 +209,9 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Records a leaf that was read, for the validation of an empty search. `is_last` is true for
-    /// the current probe's last leaf.
+    /// Records a leaf that was read. If the search finds nothing, an insertion checks by the
+    /// records that there is still no row near the query. `is_last` is true for the current probe's
+    /// last leaf.
     fn note<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -222,8 +227,8 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Appends the wanted rows of a leaf to `matches`, unless an earlier probe finds them. Skips
-    /// entries before `from`: they were read on a leaf that was merged into this one.
+    /// Appends the wanted rows of a leaf to `matches`, except rows that an earlier probe finds.
+    /// Skips entries below `from`: they were read on a leaf that was then merged into this one.
     fn collect(
         &mut self,
         leaf: &Leaf<impl Deref<Target = Page>, N>,
@@ -274,9 +279,9 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Returns the leaf that the current probe reads next. `permutation` and `sibling` are the
-    /// permutation and the right sibling of the leaf that was just read. `None` if the probe ends
-    /// with that leaf.
+    /// Returns the leaf that the current probe reads next, or `None` if the probe ends.
+    /// `permutation` and `sibling` are the permutation and the right sibling of the leaf that was
+    /// just read.
     fn next_page(
         &mut self,
         permutation: u16,

@@ -1,5 +1,6 @@
-//! Shape of a leaf: how many bytes of each key it omits, and whether its row addresses have 4 or 6
-//! bytes.
+//! Shape of a leaf: how many bytes each of its keys omits, and whether its row addresses have 4
+//! bytes (narrow) or 6. A key omits its first bytes if they are equal in all keys of the leaf. The
+//! leaf's low key has them.
 //!
 //! All keys of a leaf are between its low key and its high key, so they have a common prefix. The
 //! leaf omits the whole bytes of this prefix from its keys, because the low key has them. Row
@@ -18,8 +19,8 @@ pub(crate) const fn most_left_out(words: usize) -> usize {
     if words == 1 { 4 } else { 12 }
 }
 
-/// Number of bits of a 4-byte row address that hold the line pointer's number. A heap page of 8 kB
-/// has at most 291 line pointers.
+/// Number of bits of a 4-byte row address that hold the number of the line pointer. A heap page of
+/// 8 kB has at most 291 line pointers. The other 23 bits hold the block.
 const LINE_BITS: u32 = 9;
 
 /// Returns whether a row address fits into 4 bytes, as on the first 64 GB of a table.
@@ -58,9 +59,10 @@ impl<const N: usize> Shape<N> {
         narrow: true,
     };
 
-    /// Returns the shape of a leaf with the low key `low` and the high key `high`. If `high` is
-    /// `None` or belongs to another permutation, the leaf is the last one of its permutation.
-    /// `narrow` is true if all row addresses fit into 4 bytes.
+    /// Returns the shape of a leaf with the low key `low` and the high key `high`. It omits the
+    /// leading bytes that are equal in all keys of this range, up to [`Shape::MOST_LEFT_OUT`]. If
+    /// `high` is `None` or belongs to another permutation, the range ends with the permutation.
+    /// `narrow` is true if all row addresses of the leaf fit into 4 bytes.
     pub fn between(low: &EntryKey<N>, high: Option<&EntryKey<N>>, narrow: bool) -> Self {
         let last = match high {
             Some(high) if high.permutation == low.permutation => match high.tid == Tid::MIN {
@@ -72,8 +74,9 @@ impl<const N: usize> Shape<N> {
         Self::LEAST.extended_for(low, &last, narrow)
     }
 
-    /// Returns the shape after the changes that one more entry with the key `key` needs, in a leaf
-    /// with the low key `low`. `narrow` is true if the row address of the entry fits into 4 bytes.
+    /// Returns the shape to which a leaf of this shape must change, so that it can store an entry
+    /// with the key `key`. `low` is the leaf's low key. `narrow` is true if the row address of the
+    /// entry fits into 4 bytes.
     #[inline]
     pub(crate) fn extended_for(self, low: &EntryKey<N>, key: &Key<N>, narrow: bool) -> Self {
         Shape {
@@ -82,8 +85,9 @@ impl<const N: usize> Shape<N> {
         }
     }
 
-    /// Returns a shape for the entries of both shapes. Keys take as many bytes as in the shape with
-    /// the longer keys, and row addresses as many bytes as in the shape with the longer addresses.
+    /// Returns a shape in which all entries of both shapes can be stored. It omits the lower of the
+    /// two numbers of key bytes. It has row addresses of 6 bytes, unless both shapes have addresses
+    /// of 4 bytes.
     pub(crate) fn widest_of(self, other: Self) -> Self {
         Shape {
             left_out: self.left_out.min(other.left_out),
@@ -196,9 +200,9 @@ impl<const N: usize> Shape<N> {
         key
     }
 
-    /// Returns the bytes of a key for a leaf. The key is in the first [`Shape::key_size`] bytes of
-    /// the result, and the other bytes have no meaning. The omitted bytes of the key must equal
-    /// those of the low key.
+    /// Returns the bytes of a key as a leaf stores them. They are the first [`Shape::key_size`]
+    /// bytes of the result. The other bytes of the result have no meaning. The bytes that the leaf
+    /// omits must equal those of its low key.
     #[inline]
     pub(crate) fn key_bytes(self, key: &Key<N>) -> [[u8; 8]; N] {
         let mut bytes = [[0; 8]; N];
@@ -269,7 +273,7 @@ impl<const N: usize> Shape<N> {
 }
 
 /// Returns `word` without its `cut` most significant bytes. The remaining bytes are the first bytes
-/// of the result in memory.
+/// of the result in memory, for writing them to a page.
 #[inline]
 fn first_bytes(word: u64, cut: usize) -> u64 {
     match cfg!(target_endian = "big") {
@@ -310,8 +314,9 @@ fn predecessor<const N: usize>(key: &Key<N>) -> Key<N> {
     before
 }
 
-/// Returns a separator for two neighbouring entries, like [`EntryKey::separator`]. In addition, all
-/// keys from `left` up to the separator have their first `bytes` bytes in common.
+/// Returns a separator for two neighbouring entries, like [`EntryKey::separator`]. In addition, the
+/// first `bytes` bytes are equal in all keys from `left` (inclusive) to the separator (exclusive).
+/// So a leaf with this range can omit these bytes.
 pub(crate) fn separator_within<const N: usize>(
     left: &EntryKey<N>,
     right: &EntryKey<N>,

@@ -1,5 +1,7 @@
 //! Shared keys: 64-bit keys that near-duplicates have in common, for joins by equality in engines
-//! without this index. The SQL functions `neardup_keys` and `minhash_keys` return them.
+//! without this index. A fingerprint has one key for each permutation of its blocks, and a MinHash
+//! signature has one key for each band of its positions. The SQL functions `neardup_keys` and
+//! `minhash_keys` return them.
 //!
 //! The principle is that of the index's permutations ([`crate::block_layout`], [`crate::bands`]): a
 //! value has one key for each choice of blocks or for each band, so that two values within the
@@ -19,15 +21,16 @@ use crate::bands::{Bands, BandsError};
 use crate::block_layout::{BlockLayout, BlockLayoutError};
 use crate::key::{Key, difference, mix};
 
-/// Minimum number of bits of a fingerprint in each key, with the default number of blocks. For
-/// large radii, no number of blocks reaches this minimum. With 16 bits, about one in 65,536
-/// unrelated values has the same key as a given value.
+/// The default number of blocks is chosen so that each key is made from at least this number of
+/// fingerprint bits. With 16 bits, about one in 65,536 unrelated values has the same key as a given
+/// value. For large radii, no number of blocks reaches this minimum.
 pub const DEFAULT_BITS: u32 = 16;
 
 /// Maximum number of blocks, because a shared key has 6 bits for the number of blocks.
 pub const MAX_BLOCKS: u32 = 64;
 
-/// Error for a shared key that was made with other parameters than those of the comparison.
+/// Error of a comparison: the shared key was made with other parameters (such as radius or number
+/// of blocks) than the comparison uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForeignKey;
 
@@ -57,9 +60,10 @@ pub struct BlockKeys<const N: usize> {
 }
 
 impl<const N: usize> BlockKeys<N> {
-    /// Number of bits of the hash, which are the lowest bits of a key.
+    /// Size in bits of the hash in a key. The hash is computed from fingerprint bits, and is in the
+    /// lowest bits of the key.
     const HASH_BITS: u32 = 45;
-    /// Number of bits below the number of the permutation in a key.
+    /// Bit position of the permutation's number in a key: the number of bits below it.
     const PERMUTATION_SHIFT: u32 = 58;
     /// Mask of the parameters in a key.
     const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
@@ -69,7 +73,7 @@ impl<const N: usize> BlockKeys<N> {
     /// [`BlockKeys::default_blocks`].
     ///
     /// # Errors
-    /// [`BlockLayoutError`] if radius and number of blocks are out of range.
+    /// [`BlockLayoutError`] if the radius or the number of blocks is out of range.
     pub fn new(radius: u32, blocks: Option<u32>) -> Result<Self, BlockLayoutError> {
         let blocks = blocks.unwrap_or_else(|| Self::default_blocks(radius));
         if blocks > MAX_BLOCKS {
@@ -90,10 +94,10 @@ impl<const N: usize> BlockKeys<N> {
     }
 
     /// Returns the default number of blocks for a radius in bits: the lowest number with which each
-    /// key contains at least [`DEFAULT_BITS`] bits of the fingerprint. If there is no such number,
-    /// returns the number with which keys contain the most bits. The result depends only on the
-    /// width and the radius. With fewer blocks, a value has fewer keys to store and to look up.
-    /// With more blocks, fewer unrelated values share a key.
+    /// key contains at least [`DEFAULT_BITS`] bits of the fingerprint. If no number of blocks is
+    /// sufficient, returns the one with which keys contain the most bits. The result depends only
+    /// on the width and the radius. With fewer blocks, a value has fewer keys to store and to look
+    /// up. With more blocks, fewer unrelated values share a key.
     pub fn default_blocks(radius: u32) -> u32 {
         let layouts = (radius + 1..=MAX_BLOCKS)
             .map_while(|blocks| BlockLayout::<N>::new(radius, blocks).ok())
@@ -106,8 +110,8 @@ impl<const N: usize> BlockKeys<N> {
             .map_or(radius + 1, |(blocks, _)| blocks)
     }
 
-    /// Returns the maximum distance, in bits, at which two fingerprints are guaranteed to share a
-    /// key.
+    /// Returns the guaranteed radius: two fingerprints whose distance is at most this number of
+    /// bits share a key.
     pub fn radius(&self) -> u32 {
         self.radius
     }
@@ -135,10 +139,11 @@ impl<const N: usize> BlockKeys<N> {
         ((permutation as u64) << Self::PERMUTATION_SHIFT | self.parameters | hash) as i64
     }
 
-    /// Returns whether the fingerprints `a` and `b` are within the radius and `key` is their first
-    /// shared key: the key of the first permutation whose bits are equal in `a` and `b`. For two
-    /// fingerprints within the radius, exactly one key has this property, so a join by keys returns
-    /// a pair once.
+    /// Returns whether a join by keys must report the pair of `a` and `b` at the key `key`. Two
+    /// fingerprints may share several keys, but the join must report them once. So the result is
+    /// true only for their first shared key: the key of the first permutation whose leading bits
+    /// are equal in both. The result is false for all keys if the distance of the fingerprints
+    /// exceeds the radius.
     ///
     /// # Errors
     /// [`ForeignKey`] if `a` and `b` are within the radius and `key` was made with other
@@ -160,12 +165,14 @@ impl<const N: usize> BlockKeys<N> {
     }
 }
 
-/// Makes and compares the shared keys of MinHash signatures.
+/// Makes and compares the shared keys of MinHash signatures. A band has some positions of a
+/// signature.
 ///
 /// A position is in one band, so a mismatch changes at most one key. So two signatures with at most
-/// `mismatches` mismatches share at least `count - mismatches` keys. With the default for 128
-/// values and similarity 0.8, that is 5 of 30 keys. A join that counts the shared keys of a pair
-/// can reject pairs with fewer shared keys before it reads the signatures.
+/// `mismatches` mismatches share at least `b - mismatches` of their `b` keys, where `b` is the
+/// number of bands. With the default for 128 values and similarity 0.8, that is 5 of 30 keys. A
+/// join that counts the shared keys of a pair can reject pairs with fewer shared keys before it
+/// reads the signatures.
 ///
 /// ```
 /// use neardup_blocktree::shared_keys::BandKeys;
@@ -189,14 +196,15 @@ pub struct BandKeys {
 }
 
 impl BandKeys {
-    /// Number of bits of the hash, which are the lowest bits of a key.
+    /// Size in bits of the hash in a key. The hash is computed from the values of a band, and is in
+    /// the lowest bits of the key.
     pub(crate) const HASH_BITS: u32 = 48;
-    /// Number of bits below the number of the band in a key.
+    /// Bit position of the band's number in a key: the number of bits below it.
     pub(crate) const BAND_SHIFT: u32 = 56;
     /// Mask of the number of bands in a key.
     const PARAMETERS: u64 = (1 << Self::BAND_SHIFT) - (1 << Self::HASH_BITS);
 
-    /// Creates the parameters for keys of signatures of `hashes` values. Two signatures with at
+    /// Creates the parameters for the keys of signatures of `hashes` values. Two signatures with at
     /// most `mismatches` different values share at least one key. `bands` is the number of bands,
     /// or `None` for [`Bands::default_count`].
     ///
@@ -215,8 +223,8 @@ impl BandKeys {
         })
     }
 
-    /// Returns the greatest number of mismatches at which two signatures are guaranteed to share a
-    /// key.
+    /// Returns the greatest number of mismatches (different values) at which two signatures are
+    /// guaranteed to share a key.
     pub fn mismatches(&self) -> usize {
         self.mismatches
     }
@@ -227,8 +235,8 @@ impl BandKeys {
     }
 
     /// Returns the keys of a signature, in the order of bands. No two of them are equal. `kind`
-    /// identifies the options that made the signature. Signatures that cannot be compared have
-    /// different kinds.
+    /// identifies the options with which the signature was made. Signatures of different kinds
+    /// cannot be compared, and share no key except by a collision of hashes.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.count()).map(move |band| self.key(band, signature, kind))
     }
@@ -239,10 +247,13 @@ impl BandKeys {
         ((band as u64) << Self::BAND_SHIFT | self.parameters | hash) as i64
     }
 
-    /// Returns whether `key` is the first shared key of the signatures `a` and `b`, which have the
-    /// same `kind`: the key of the first band in which all values of `a` and `b` are equal. Exactly
-    /// one key has this property if there is such a band, so a join by keys returns a pair once.
-    /// The caller counts the mismatches.
+    /// Returns whether a join by keys must report the pair of `a` and `b` at the key `key`. Both
+    /// signatures have the kind `kind`. They may share several keys, but the join must report them
+    /// once. So the result is true only for their first shared key: the key of the first band in
+    /// which all values of `a` and `b` are equal.
+    ///
+    /// Unlike [`BlockKeys::is_first_shared`], this function does not check the distance. The caller
+    /// must reject pairs with more than [`BandKeys::mismatches()`] mismatches.
     ///
     /// # Errors
     /// [`ForeignKey`] if `key` was made with other parameters.

@@ -1,6 +1,7 @@
 //! External sort of the rows of a new index. Rows are kept in memory up to a limit, and in
 //! temporary files beyond it. The caller reads the rows once for each permutation (ordered copy of
-//! all keys in the index), in the order of that permutation.
+//! all keys in the index), in the order of that permutation. If keys have a scope (columns that
+//! must be equal in two near-duplicates), their first word is a hash of the scope.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,29 +10,29 @@ use std::collections::binary_heap::PeekMut;
 use crate::block_layout::Permutation;
 use crate::key::{Key, Tid};
 
-/// Row to sort: a key or an unpermuted fingerprint, and the row's address.
+/// Row to sort: its key, or its unpermuted fingerprint, and its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry<const N: usize> {
     /// Key, or unpermuted fingerprint, with the scope's word in front.
     pub key: Key<N>,
-    /// Address of the row as a number ([`Tid::packed`]).
+    /// Row address as a number ([`Tid::packed`]).
     pub tid: u64,
 }
 
-/// Host that provides temporary files. Its methods unwind on failure. Dropping a file deletes it.
+/// Host that provides temporary files. Its methods unwind if they fail. Dropping a file deletes it.
 pub trait TempFiles {
-    /// A temporary file, written sequentially and then read sequentially, as often as needed.
+    /// Open temporary file. It has one current position, for reading and for writing.
     type File;
 
     /// Creates an empty temporary file.
     fn create(&mut self) -> Self::File;
-    /// Writes bytes at the current position of a file, which is its end unless [`TempFiles::seek`]
-    /// has changed it.
+    /// Writes bytes at the current position of a file, and moves the position behind them. The
+    /// bytes replace existing bytes or extend the file.
     fn write(&mut self, file: &mut Self::File, bytes: &[u8]);
     /// Moves the position of a file to its start, for reading.
     fn rewind(&mut self, file: &mut Self::File);
-    /// Fills `bytes` from the current position of a file. Callers never read beyond the written
-    /// bytes.
+    /// Fills `bytes` from the current position of a file, and moves the position behind the bytes
+    /// that were read. Callers never read beyond the end of the file.
     fn read(&mut self, file: &mut Self::File, bytes: &mut [u8]);
     /// Moves the position of a file to a byte offset, at most to its end, for reading or writing.
     fn seek(&mut self, file: &mut Self::File, offset: u64);
@@ -44,15 +45,15 @@ pub trait TempFiles {
     }
 }
 
-/// Number of leading key bits by which a sort first distributes entries to buckets. Then it sorts
-/// each bucket. A bucket is small enough for the processor's cache.
+/// Number of leading key bits by which a sort first distributes entries to buckets, before it sorts
+/// each bucket. With this number, a bucket is small enough for the processor's cache.
 const BUCKET_BITS: u32 = 11;
 
 /// Number of entries that are read or written at a time.
 const CHUNK: usize = 4096;
-/// Maximum number of sorted runs that are merged at once. If there are more runs, some of them are
-/// first merged into a run in a new file. The limit exists because each run needs a buffer for its
-/// entries and another one for its file.
+/// Maximum number of sorted runs that are merged at once. As long as there are more runs, the first
+/// 64 of them are merged into one run in a new file. The limit exists because each run needs a
+/// buffer for its entries and another one for its file.
 const MOST_RUNS: usize = 64;
 
 /// Returns the size of an entry in a file, in bytes.
@@ -64,8 +65,8 @@ const fn entry_size<const N: usize>() -> usize {
 pub struct ExternalSort<F: TempFiles, const N: usize> {
     /// Rows that are not in the file.
     in_memory: Vec<Entry<N>>,
-    /// Maximum number of rows in `in_memory`. A sort of these rows needs the same amount of memory
-    /// again.
+    /// Maximum number of rows in `in_memory`, which is half of the number that fits into memory.
+    /// The other half is for the sorted copy of these rows.
     limit: usize,
     spooled: Option<Spool<F::File>>,
 }
@@ -121,9 +122,9 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
         self.in_memory.clear();
     }
 
-    /// Calls `each` with all rows in the order of a permutation. Each row has its key in this
-    /// permutation. Rows are ordered by key, then by row address. If `permutation` is `None`, rows
-    /// keep the keys with which they were added, and are ordered by these keys.
+    /// Calls `each` with all rows in the order of a permutation: by the row's key in this
+    /// permutation, then by row address. The key of each row is permuted. If `permutation` is
+    /// `None`, rows keep the keys with which they were added, and are ordered by these keys.
     pub fn in_order(
         &mut self,
         files: &mut F,
@@ -207,7 +208,8 @@ impl<F: TempFiles, const N: usize> ExternalSort<F, N> {
     }
 }
 
-/// Merges sorted runs into one sorted run in a new file. Keeps about `limit` entries in memory.
+/// Merges sorted runs into one sorted run in a new file. Keeps about `limit` entries in memory at a
+/// time.
 fn merge_to_file<F: TempFiles, const N: usize>(
     files: &mut F,
     runs: Vec<SortedRun<F::File, N>>,
@@ -227,8 +229,9 @@ fn merge_to_file<F: TempFiles, const N: usize>(
     }
 }
 
-/// Writes the entries of `source`, with their keys permuted, to `sorted` in sorted order.
-/// Distributes them to buckets by their leading bits first, then sorts each bucket.
+/// Permutes the keys of the entries of `source` and writes the entries to `sorted` in sorted order.
+/// `permutation` is `None` to keep the keys. Distributes the entries to buckets by their leading
+/// bits, then sorts each bucket.
 fn sort<F: TempFiles, const N: usize>(
     files: &mut F,
     permutation: Option<&Permutation<N>>,
@@ -277,7 +280,7 @@ struct SortedRun<File, const N: usize> {
     file: File,
     /// Number of entries that have not been read from the file yet.
     left: u64,
-    /// Entries read last.
+    /// Entries that were read last from the file.
     chunk: Vec<Entry<N>>,
     /// Index in `chunk` of the next entry to return.
     at: usize,
@@ -314,7 +317,7 @@ impl<File, const N: usize> SortedRun<File, N> {
 pub struct Sorted<F: TempFiles, const N: usize> {
     in_memory: std::vec::IntoIter<Entry<N>>,
     runs: Vec<SortedRun<F::File, N>>,
-    /// Next entry of each run with the run's index, the lowest entry on top.
+    /// Heap with the next entry of each run and the index of the run. The lowest entry is on top.
     heads: BinaryHeap<Reverse<(Entry<N>, usize)>>,
     /// Number of entries that are read from a run at a time.
     chunk: usize,
@@ -323,7 +326,8 @@ pub struct Sorted<F: TempFiles, const N: usize> {
 }
 
 impl<F: TempFiles, const N: usize> Sorted<F, N> {
-    /// Merges sorted runs. Keeps about `limit` entries in memory.
+    /// Creates the iterator over the merged entries of sorted runs. Keeps about `limit` entries in
+    /// memory.
     fn merge(files: &mut F, mut runs: Vec<SortedRun<F::File, N>>, limit: usize) -> Self {
         let chunk = (limit / (runs.len() + 1)).clamp(CHUNK / 16, CHUNK * 16);
         let mut heads = BinaryHeap::new();

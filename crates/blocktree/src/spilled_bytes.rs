@@ -16,7 +16,7 @@ pub struct SpilledBytes<F: TempFiles> {
 }
 
 impl<F: TempFiles> SpilledBytes<F> {
-    /// Creates an empty string that takes at most `memory` bytes.
+    /// Creates an empty string that takes at most `memory` bytes of memory.
     pub fn new(memory: usize) -> Self {
         SpilledBytes {
             in_memory: Vec::new(),
@@ -52,7 +52,8 @@ impl<F: TempFiles> SpilledBytes<F> {
         self.bytes_in_file += bytes.len() as u64;
     }
 
-    /// Fills `bytes` from an offset in the string. The string must have as many bytes there.
+    /// Fills `bytes` with the bytes of the string from an offset on. The string must have that many
+    /// bytes there.
     pub fn read(&mut self, files: &mut F, offset: u64, bytes: &mut [u8]) {
         let in_memory = self.in_memory.len() as u64;
         let split = in_memory.saturating_sub(offset).min(bytes.len() as u64) as usize;
@@ -67,8 +68,8 @@ impl<F: TempFiles> SpilledBytes<F> {
         }
     }
 
-    /// Returns the length of the common prefix of `other` and the bytes of the string from an
-    /// offset on.
+    /// Compares `other` with the bytes of the string from `offset` on. Returns the number of bytes
+    /// before the first difference or the end of either.
     pub fn common_prefix(&mut self, files: &mut F, offset: u64, other: &[u8]) -> usize {
         let mut chunk = [0; CHUNK];
         let mut equal = 0;

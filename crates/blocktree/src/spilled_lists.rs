@@ -15,7 +15,7 @@ pub struct SpilledLists<F: TempFiles> {
     file: Option<F::File>,
     /// Number of words in the file.
     words_in_file: u64,
-    /// Buffer for one list as bytes.
+    /// Buffer for the bytes of one list, for reading and writing the file.
     bytes: Vec<u8>,
 }
 
@@ -62,8 +62,8 @@ impl<F: TempFiles> SpilledLists<F> {
         offset
     }
 
-    /// Replaces the contents of `list` by the list at the offset that [`SpilledLists::push`]
-    /// returned.
+    /// Replaces the contents of `list` by a stored list. `offset` is the offset that
+    /// [`SpilledLists::push`] returned for the list.
     pub fn read(&mut self, files: &mut F, offset: u64, list: &mut Vec<u64>) {
         list.clear();
         let in_memory = self.in_memory.len() as u64;

@@ -1,4 +1,5 @@
-//! Page store: the interface between the tree and the buffer manager below it.
+//! Page store: the interface between the tree and the buffer manager below it. Locking a page
+//! returns a guard, which gives access to the page and unlocks it when dropped.
 //!
 //! A store reads pages ([`ReadPages`]), changes pages ([`WritePages`]) and accepts hints about
 //! pages that will be needed soon ([`PrefetchPages`]). Functions require only the traits that they
@@ -20,7 +21,7 @@ use std::ops::{Deref, Range};
 
 pub use crate::page::UnlockedCopy;
 
-/// Bytes to write at one offset of a page.
+/// New bytes for one offset of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Patch<'a> {
     /// Offset of the first byte on the page.
@@ -29,7 +30,8 @@ pub struct Patch<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Byte ranges to write to one page, in ascending order and not adjacent to each other.
+/// Change of one page: byte ranges to write. They are in ascending order and not adjacent to each
+/// other.
 #[derive(Debug)]
 pub struct PageChange<'a, W> {
     /// The locked page to change.
@@ -57,7 +59,8 @@ impl<P: PageGuard, const N: usize, E> PageView<P, N, E> {
 }
 
 impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
-    /// Checks a locked page and returns its view. Returns an error if the page is not on `level`.
+    /// Checks a locked page and returns its view. Returns an error if the page is damaged, has
+    /// another kind than expected, or is not on `level`.
     pub(crate) fn open_on(page: P, level: u16) -> Result<Self> {
         let page = Self::unchecked(page);
         page.check_on(level)?;
@@ -75,8 +78,8 @@ impl<P: PageGuard, const N: usize, E: Entries> PageView<P, N, E> {
     }
 }
 
-/// Store whose pages can be read. Failures of the store itself (I/O, memory) unwind instead of
-/// being returned.
+/// Store whose pages can be read. If the store itself fails (I/O, memory), its methods unwind
+/// instead of returning an error.
 pub trait ReadPages {
     /// Guard of a page with a shared lock.
     type Read<'a>: PageGuard
@@ -92,19 +95,20 @@ pub trait ReadPages {
         self.read(block)
     }
 
-    /// Locks a leaf for reading, after a hint of [`PrefetchPages`] about the same leaf.
+    /// Locks a leaf for reading, after the leaf was passed to a method of [`PrefetchPages`]. A
+    /// store that remembers the leaf's buffer from the prefetch can lock the leaf faster.
     fn read_prefetched(&self, leaf: Block) -> Self::Read<'_> {
         self.read(leaf)
     }
 
-    /// Unlocks a leaf whose rows the caller is about to return. A store may keep a pin on it until
-    /// the next call, which delays [`WritePages::cleanup_lock`] on the leaf.
+    /// Unlocks a leaf whose rows the caller is about to return. A store may keep a pin on the leaf
+    /// until this method is next called. The pin delays [`WritePages::cleanup_lock`] on the leaf.
     fn unlock_keep_pin(&self, page: Self::Read<'_>) {
         drop(page);
     }
 
-    /// Returns the version of a locked leaf. Each change gives the leaf a version that it has never
-    /// had before. `None` if the store has no versions.
+    /// Returns the version of a locked leaf. Each change of the leaf gives it a version that it has
+    /// never had before. `None` if the store has no versions.
     fn version(&self, _page: &Page) -> Option<u64> {
         None
     }
@@ -161,9 +165,8 @@ pub trait WritePages: ReadPages {
         edit: impl FnOnce([&mut Page; P]),
     );
 
-    /// Returns whether the next change of the page takes the same log space however much of the
-    /// page it changes. That is true if the log record contains the full page, or if there is no
-    /// log.
+    /// Returns whether the log record of the page's next change has the same size however many
+    /// bytes change. That is true if the log record contains the full page, or if there is no log.
     fn logs_whole(&self, _page: &Self::Write<'_>) -> bool {
         false
     }
@@ -185,11 +188,13 @@ pub trait PrefetchPages {
         self.prefetch(leaf);
     }
 
-    /// Hint that [`PrefetchPages::glance`] will soon be called for a leaf.
+    /// Hint that [`PrefetchPages::glance`] will soon be called for a leaf. A store may prefetch the
+    /// bytes that `glance` copies.
     fn prefetch_ends(&self, _leaf: Block) {}
 
-    /// Copies some fields of a leaf without a lock. The bytes may be outdated or torn. `None` if
-    /// the copy would be expensive, for example because the page is not in memory.
+    /// Copies some fields of a leaf without a lock. The bytes may be outdated, or partly
+    /// overwritten by a change in progress. `None` if the copy would be expensive, for example
+    /// because the page is not in memory.
     fn glance(&self, _leaf: Block) -> Option<UnlockedCopy> {
         None
     }

@@ -1,4 +1,6 @@
-//! Collection of the nearest rows of a nearest-neighbour search, within a memory limit.
+//! Collection of the nearest rows of a nearest-neighbour search, within a memory limit. The search
+//! may read the index in several passes. Each pass collects the nearest rows that earlier passes
+//! have not returned.
 
 use crate::key::{Key, distance};
 use crate::scan::Match;
@@ -8,13 +10,13 @@ use std::collections::TryReserveError;
 /// Minimum number of rows for which a collection has room, even with little memory.
 const MIN_ROOM: usize = 128;
 
-/// Returns the number of rows that fit into `memory` bytes, at least [`MIN_ROOM`].
+/// Returns the number of rows that fit into `memory` bytes, or [`MIN_ROOM`] if that is more.
 fn room<const N: usize>(memory: usize) -> usize {
     (memory / size_of::<Match<N>>()).max(MIN_ROOM)
 }
 
-/// Returns the maximum number of rows to keep in a collection with room for `room` rows. The rest
-/// of the room is for rows that are collected before the nearest rows are selected.
+/// Returns the maximum number of rows to keep in a collection with memory for `room` rows. The
+/// remaining memory is for further rows that are collected before the nearest rows are selected.
 fn most_kept(room: usize) -> usize {
     room / 5 * 4
 }
@@ -24,22 +26,22 @@ pub(crate) fn kept_in<const N: usize>(memory: usize) -> usize {
     most_kept(room::<N>(memory))
 }
 
-/// Collection that keeps the first rows in the order of distance, then of the distances to further
-/// keys, then of row address. The order has no ties, so a row has the same rank in each pass over
+/// Collection that keeps the first rows in an order: by distance, then by the distances to further
+/// keys, then by row address. The order has no ties, so a row has the same rank in each pass over
 /// the index. Rows that do not fit into memory are dropped. Another pass over the index finds the
 /// rows after the last row that was kept.
 #[derive(Debug)]
 pub(crate) struct TopK<const N: usize> {
-    /// Further keys that order rows at the same distance: by the distance to the first key, then by
-    /// the distance to the next key, and so on.
+    /// Further keys by which rows at the same distance are ordered: by the distance to the first
+    /// key, then by the distance to the next key, and so on.
     then_by: Vec<Key<N>>,
     /// Number of words at the start of a key that do not count for distances: the scope.
     skipped: usize,
     rows: Vec<Match<N>>,
-    /// Number of rows to keep.
+    /// Number of rows to keep. Later rows in the order are dropped.
     keep: usize,
-    /// Number of rows for which memory has room. More than `keep` rows are collected before the
-    /// first `keep` are selected.
+    /// Number of rows for which memory has room. It exceeds `keep`, because more rows are collected
+    /// before the first `keep` of them are selected.
     room: usize,
     /// Last row, in the order of the collection, that earlier passes returned. This pass skips rows
     /// up to this row.
@@ -88,8 +90,9 @@ impl<const N: usize> TopK<N> {
             .then_with(|| a.tid.cmp(&b.tid))
     }
 
-    /// Moves all rows of `found` into the collection, except rows that earlier passes returned or
-    /// that are after a dropped row. Fails only if memory is exhausted.
+    /// Moves the rows of `found` into the collection and leaves `found` empty. Drops rows that
+    /// earlier passes returned, and rows that are after the last row to keep. Fails only if memory
+    /// is exhausted.
     pub(crate) fn take(&mut self, found: &mut Vec<Match<N>>) -> Result<(), TryReserveError> {
         self.reserve(found.len())?;
         for row in found.drain(..) {
@@ -111,8 +114,8 @@ impl<const N: usize> TopK<N> {
         Ok(())
     }
 
-    /// Allocates room for `more` rows. Doubles the capacity, but not beyond the number of rows that
-    /// the collection can have.
+    /// Allocates room for `more` further rows. Doubles the capacity, but not beyond the number of
+    /// rows that the collection can have.
     fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let (length, capacity) = (self.rows.len(), self.rows.capacity());
         if capacity - length < more {
@@ -128,7 +131,8 @@ impl<const N: usize> TopK<N> {
         self.cut.as_ref().map(|row| row.distance)
     }
 
-    /// Ends a pass over the index. Then [`TopK::pop`] returns the collected rows in order.
+    /// Ends a pass over the index: sorts the collected rows, so that [`TopK::pop`] returns them in
+    /// order.
     pub(crate) fn sort(&mut self) {
         let mut rows = core::mem::take(&mut self.rows);
         // In descending order, because `pop` takes the last row.

@@ -1,5 +1,9 @@
 //! B-link tree (Lehman and Yao, ACM TODS 6, 1981) over a page store: descends from the root to the
-//! page that covers an entry key.
+//! page that covers an entry key. An entry key consists of a permutation (ordered copy of all keys
+//! in the index), a key and a row address. Each page covers a range of entry keys. Level 0 has the
+//! leaves. Links lead from a page down to its child pages, and to its right sibling. Other
+//! processes may split and merge pages, so a link may be outdated when it is followed. The search
+//! then continues to the right or starts again from the root.
 
 use crate::inner::{self, Inner};
 use crate::inner_cache::InnerCache;
@@ -15,9 +19,10 @@ use std::cell::Cell;
 /// intact tree is so high.
 const MAX_LEVEL: u16 = 16;
 
-/// Maximum number of steps to the right from a hinted page, before the search descends from the
-/// root instead. The wanted page may be further away if the hint was a guess that assumed evenly
-/// distributed keys, or if the hinted page was reused at the left end of its level.
+/// Maximum number of right links that a search follows from a page that was only a hint. After that
+/// number, it descends from the root instead. There are two reasons why the wanted page may be
+/// further away. A hint may be a guess that assumes evenly distributed keys. Or the page may have
+/// been removed and then reused further left on its level.
 const MAX_STEPS_RIGHT: u32 = 4;
 
 /// Tree over the pages of a store, with the last known location of its root.
@@ -40,7 +45,7 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns the tree with a leaf cache. No page may be moved to another block while the cache is
+    /// Adds a leaf cache to the tree. No page may be moved to another block while the cache is
     /// used.
     pub fn with_leaf_cache(self, leaves: &'s LeafCache) -> Self {
         Tree {
@@ -49,8 +54,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns the leaf that the leaf cache has for a key of a permutation. `None` if the cache has
-    /// no leaf for it.
+    /// Returns the leaf that the leaf cache has for a key in a permutation. `None` if it has no
+    /// leaf for the key, or if the tree has no leaf cache.
     #[inline]
     fn remembered(&self, permutation: u16, key: &Key<N>) -> Option<Block> {
         self.leaves?.get(permutation, key)
@@ -65,8 +70,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Returns the leaf that probably covers `entry_key`: the leaf that the leaf cache has for
-    /// `key`, or the result of a descent if the cache has none. [`Tree::find`] takes the leaf as a
-    /// hint and checks it.
+    /// `key`, or the result of a descent if the cache has none. The leaf may be outdated, so it is
+    /// only a hint for [`Tree::find`], which checks it.
     #[inline]
     pub(crate) fn leaf_of(&self, entry_key: &EntryKey<N>, key: &Key<N>) -> Result<Block> {
         if let Some(leaf) = self.remembered(entry_key.permutation, key) {
@@ -78,9 +83,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Like [`Tree::leaf_of`], for several entry keys with only one access to the root. Each
-    /// element of `wanted` has an entry key, and the key to look up in the leaf cache. Calls
-    /// `on_found` with each leaf that was not in the leaf cache. An element of the result is `None`
-    /// if the same element of `wanted` is `None`.
+    /// element of `wanted` has an entry key, and the key to look up in the leaf cache. The result
+    /// has a leaf for each element of `wanted`, or `None` for an element that is `None`. Calls
+    /// `on_found` with each leaf that was not in the leaf cache.
     #[inline]
     pub(crate) fn leaves_of<const M: usize>(
         &self,
@@ -166,7 +171,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         self.root.get()
     }
 
-    /// Reads the location of the root from the meta page, and remembers it.
+    /// Reads the location of the root from the meta page, stores it as the last known root, and
+    /// returns it.
     pub(crate) fn refresh_root(&self) -> Result<Root> {
         let root = MetaView::new(self.store.read(0)).root()?;
         if root.level == 0 || root.level > MAX_LEVEL {
@@ -192,9 +198,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         if root == old { Err(defect) } else { Ok(root) }
     }
 
-    /// Returns the block on `level` to which the links from the root lead for an entry key. `level`
-    /// must be below the level of the root. The entry key may be on another page by now, because
-    /// pages are split and merged: see [`Tree::find`].
+    /// Descends from the root and returns the block on `level` to which the links for an entry key
+    /// lead. `level` must be below the level of the root. When the caller locks that block, the
+    /// entry key may be on another page, because pages are split and merged: see [`Tree::find`].
     pub(crate) fn descend(&self, entry_key: &EntryKey<N>, level: u16) -> Result<Block> {
         self.descend_from(entry_key, level, None)
     }
@@ -261,9 +267,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Estimates the number of leaves that contain the entries from `from` to `to`. The number is
-    /// exact if one inner page has the downlinks to all these leaves. Otherwise it is computed from
-    /// the typical number of entries of inner pages.
+    /// Estimates the number of leaves that contain the entries from `from` to `to`. The result is
+    /// exact if all these leaves are children of one inner page. Otherwise it is computed from the
+    /// typical number of entries of inner pages.
     pub fn leaves_between(&self, from: &EntryKey<N>, to: &EntryKey<N>) -> Result<f64> {
         let mut level = 1;
         loop {
@@ -288,9 +294,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns the page on `level` that covers an entry key, locked by `take`. `hint` is a block to
-    /// try first, from an earlier link or a guess. If it is `None`, the search descends from the
-    /// root.
+    /// Returns the page on `level` that covers an entry key, locked by `take`. `hint` is the block
+    /// of the page to try first, which an earlier link or a guess suggested. If `hint` is `None`,
+    /// the search descends from the root.
     #[inline]
     pub(crate) fn find<P: PageGuard, E: Entries>(
         &self,
@@ -350,7 +356,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Returns whether the tree has an entry. Releases its leaf by [`ReadPages::unlock_keep_pin`].
+    /// Returns whether the tree has an entry with this entry key. Unlocks the leaf by
+    /// [`ReadPages::unlock_keep_pin`], which may leave it pinned.
     pub fn has_entry(&self, entry_key: &EntryKey<N>) -> Result<bool> {
         let leaf: Leaf<_, N> = self.find(entry_key, 0, None, |block| self.store.read(block))?;
         // Row addresses are nearly always different, keys often are not, so compare addresses
@@ -361,8 +368,8 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         Ok(has_entry)
     }
 
-    /// Returns the position of an entry key relative to a page. A link for this entry key led to
-    /// the page. Returns an error if the page is damaged or not on `level`.
+    /// Compares an entry key with the range of a page to which a link for this entry key led.
+    /// Returns an error if the page is damaged or not on `level`.
     ///
     /// Between reading the link and reading the page, a vacuum may have removed the page from the
     /// tree, and a split may have reused it elsewhere on its level. The page's own low key shows
@@ -430,8 +437,9 @@ enum PositionCheck {
     Stale,
 }
 
-/// Number of outdated links that one search has followed. The number is limited. Each outdated link
-/// requires a vacuum between two page accesses, so many of them come from a damaged link.
+/// Number of outdated links that one search has followed. After more than 1,000 of them, the search
+/// fails. Each outdated link requires a vacuum between two page accesses, so many of them come from
+/// a damaged link.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -446,8 +454,8 @@ impl Restarts {
 }
 
 /// High key of the last page on a path along right links. High keys must increase along the path,
-/// so that it ends even if damaged links form a cycle. A path in an intact tree may also lead back,
-/// if the next page was meanwhile removed and reused further left.
+/// so that it ends even if damaged links form a cycle. In an intact tree, a path may also lead
+/// back, if the next page was meanwhile removed and reused further left.
 #[derive(Clone, Copy, Debug)]
 struct MoveRight<const N: usize>(Option<EntryKey<N>>);
 
@@ -458,15 +466,16 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Returns whether a page with this high key does not end further right than the previous page
-    /// on the path.
+    /// Returns whether the path leads back: a page with this high key ends no further right than
+    /// the previous page on the path.
     #[inline]
     fn leads_back(&self, high_key: Option<EntryKey<N>>) -> bool {
         (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)
     }
 
-    /// Records the high key of the page at `block` and returns the block of the page's right
-    /// sibling. Returns an error if the page has no right sibling.
+    /// Continues the path from the page at `block` to its right sibling. `sibling` has the page's
+    /// high key, which this function records, and the block of the right sibling, which it returns.
+    /// Returns an error if `sibling` is `None`.
     #[inline]
     fn next(&mut self, sibling: Option<(EntryKey<N>, Block)>, block: Block) -> Result<Block> {
         let Some((high, right)) = sibling else {

@@ -1,5 +1,7 @@
 //! VACUUM of an index: removes the entries of dead rows from all leaves, and merges leaves that
-//! have few entries left.
+//! have few entries left. A row whose key is not NULL has entries in the permutations, which are
+//! ordered copies of all keys. A row whose key is NULL has one entry, in the permutation for NULL,
+//! which has the highest number.
 
 use crate::build::Fill;
 use crate::key::Tid;
@@ -10,10 +12,11 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// VACUUM rewrites a leaf if it removes at least one in this number of the leaf's entries. A
-/// rewrite puts the remaining entries in key order. It logs most of the page, but searches for one
-/// prefix then read less of the page. By default an automatic vacuum runs when a sixth of the rows
-/// are dead, so it rewrites most leaves.
+/// A vacuum rewrites a leaf in key order if it removes at least 1/8 of the leaf's entries. The log
+/// record of a rewrite contains most of the page, but searches for one prefix then read less of the
+/// page. If fewer entries are removed, the vacuum moves the last entries into the gaps, which
+/// changes less of the page. By default an automatic vacuum runs when a sixth of the rows are dead,
+/// so it rewrites most leaves.
 const REWRITE_SHARE_INVERSE: usize = 8;
 
 /// Numbers of entries, rows and pages that a vacuum of one index has removed or left.
@@ -22,7 +25,7 @@ pub struct VacuumStats {
     /// Number of removed entries in all permutations (ordered copies of all keys).
     pub removed: u64,
     /// Number of removed rows: removed entries of the first permutation and of the permutation for
-    /// NULL.
+    /// NULL, which together have one entry for each row.
     pub removed_rows: u64,
     /// Number of remaining rows: remaining entries of the first permutation and of the permutation
     /// for NULL.
@@ -32,17 +35,19 @@ pub struct VacuumStats {
 }
 
 impl<S: WritePages, const N: usize> Tree<'_, S, N> {
-    /// Removes the entries of all dead rows in all permutations, up to `null_permutation`. Calls
-    /// `is_dead` once for each entry.
+    /// Removes the entries of all dead rows from the permutations 0 to `null_permutation`, which is
+    /// the permutation for NULL. Calls `is_dead` once for each entry, with the address of its row.
+    /// `is_dead` returns true if VACUUM removes the row.
     ///
-    /// Follows the right links of the leaves. Other processes move entries only to the right, so it
-    /// misses none. Takes a cleanup lock on each leaf, even if it removes nothing: an index-only
-    /// scan that pins a leaf relies on its rows not being removed, including rows that a split has
-    /// moved to another leaf since.
+    /// Visits the leaves of a permutation from left to right, by their links to right siblings.
+    /// Other processes move entries only to the right, so the vacuum misses none. It takes a
+    /// cleanup lock on each leaf, even if it removes nothing there. The lock waits for index-only
+    /// scans that have pinned the leaf, because they rely on its rows not being removed. This
+    /// includes rows whose entries a split has moved to another leaf since the scan read them.
     ///
-    /// Merges neighbouring leaves and inner pages that together are no fuller than `fill`. So a
-    /// vacuumed tree has less than twice as many leaves as a new tree, except for leaves that could
-    /// not be merged. Only one vacuum may run at a time.
+    /// Merges neighbouring leaves, and neighbouring inner pages, whose entries fit into one page at
+    /// the fill factor `fill`. So a vacuumed tree has less than twice as many leaves as a new tree,
+    /// except for leaves that could not be merged. Only one vacuum may run at a time.
     pub fn vacuum(
         &self,
         null_permutation: u16,
@@ -95,8 +100,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Calls `each` once with the address of each row, by reading the first permutation and the
-    /// permutation for NULL. Rows that other processes add meanwhile may be missing.
+    /// Calls `each` once for each row in the index, with the row's address. Reads only the first
+    /// permutation and `null_permutation`, the permutation for NULL, which together have one entry
+    /// for each row. Rows that other processes add meanwhile may be missing.
     pub fn each_row(&self, null_permutation: u16, mut each: impl FnMut(Tid)) -> Result<()> {
         for permutation in [0, null_permutation] {
             let mut cursor = LevelCursor::<N>::new(permutation);

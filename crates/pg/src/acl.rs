@@ -100,8 +100,8 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
         ),
     )
     .detail(
-        "This function fires the table's triggers, whose code can use the privileges of the \
-         session user.",
+        "This function fires the table's triggers. Their code can undo SET ROLE and use the \
+         privileges of the session user.",
     )
     .hint(hint)
     .raise()
@@ -118,10 +118,10 @@ pub fn check_index(table: Rel, index: Rel) {
     check_columns(table, &columns);
 }
 
-/// Raises error 42501 unless the current user may read the whole table, or each column in
-/// `columns`, which has attribute numbers. Also raises it if a row security policy of the table
-/// applies to the user. The user must have the right to read the whole table if `columns` is empty
-/// or contains 0, which stands for whole rows.
+/// Raises error 42501 unless the current user may read the whole table, or all its columns with the
+/// attribute numbers `columns`. If `columns` is empty or contains 0, which stands for whole rows,
+/// the user must have the right to read the whole table. Also raises the error if a row security
+/// policy of the table applies to the user.
 pub fn check_columns(table: Rel, columns: &[i16]) {
     let may_read = may_select_table(table.oid())
         || (!columns.is_empty()
@@ -141,8 +141,8 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
         )
         .detail("This function reads the whole index or table, including rows that a policy hides.")
         .hint(
-            "Use a join such as a.fp <~> b.fp <= 6, which obeys the policies, or ask the table's \
-             owner to call the function.",
+            "Use a join with a condition such as a.fp <~> b.fp <= 6, because a join obeys the \
+             policies. Or ask the owner of the table to call the function.",
         )
         .raise()
     }

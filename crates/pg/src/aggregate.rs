@@ -10,10 +10,10 @@ use super::value::ValueType;
 use super::{server, varlena};
 
 impl Call {
-    /// Changes an aggregate's state in argument `n`, counted from 0, and returns the changed state.
-    /// The state is a value of variable length. `edit` changes the bytes after its header, which
-    /// are aligned to four bytes. If an aggregate makes the call, the state is changed in place.
-    /// Otherwise a copy of the state is changed.
+    /// Changes an aggregate's state, a value of variable length, in argument `n`, counted from 0.
+    /// Returns the changed state. `edit` changes the bytes after the value's header, which are
+    /// aligned to four bytes. If an aggregate makes the call, the state itself is changed. Any
+    /// other caller, such as a window function, may still use the old state, so a copy is changed.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));
@@ -32,8 +32,9 @@ impl Call {
     }
 }
 
-/// Aggregate state that is a growable list of 64-bit words. The aggregate's support functions pass
-/// it on as a value of type `internal`. The server frees it with its memory context.
+/// Aggregate state that is a growable list of 64-bit words. A support function of the aggregate
+/// returns it as a value of type `internal`, which the server passes to the next support function.
+/// The server frees the list with its memory context.
 pub struct GroupWords {
     words: *mut u64,
     len: usize,
@@ -48,9 +49,9 @@ impl GroupWords {
         Self::new_in(context(call))
     }
 
-    /// Makes an empty list in the current memory context. The list is the result of a
-    /// deserialization function, which the aggregate merges into another state soon. Raises error
-    /// 0A000 if the call does not come from an aggregate.
+    /// Makes an empty list in the current memory context, as the result of a deserialization
+    /// function. Such a result need not live long, because the aggregate soon merges it into
+    /// another state. Raises error 0A000 if the call does not come from an aggregate.
     pub fn new_short_lived<'a>(call: &Call) -> &'a mut Self {
         context(call);
         Self::new_in(server::current_memory_context())

@@ -9,8 +9,9 @@ use std::alloc::System;
 
 use neardup_sketch::memory;
 
-/// Size of the reserve in bytes. A page of the reserve takes no memory until it is written. An
-/// allocation that the rest of the reserve cannot serve fails.
+/// Size of the reserve in bytes. A page of the reserve takes no memory until it is written. If no
+/// free range of the reserve is long enough for a request, the allocation fails, and Rust aborts
+/// the process unless the caller handles the failure.
 const RESERVE: usize = 2 << 20;
 /// Size in bytes of a unit of the reserve. A block from the reserve consists of whole units.
 const UNIT: usize = 256;
@@ -55,9 +56,10 @@ impl WithReserve {
     }
 
     /// Allocates a block from the reserve, for a request that the system allocator could not serve.
-    /// Reports the shortage of memory, so that the statement ends soon. Returns null if no range of
-    /// free units is long enough. Also returns null, without a report, if the code that makes the
-    /// request handles a failure itself (`may_fail`), or if the alignment exceeds [`UNIT`].
+    /// Reports the shortage of memory, so that the statement soon ends with an error. Returns null
+    /// if no range of free units is long enough. Returns null without a report in two cases: the
+    /// requesting code handles failed allocations itself (`may_fail`), or the alignment exceeds
+    /// [`UNIT`].
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {

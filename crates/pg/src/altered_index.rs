@@ -12,13 +12,14 @@ use super::rel::{OpenRelation, Rel};
 thread_local! {
     /// Function passed to [`install`]; `None` before that.
     static CALLBACK: Cell<Option<fn(Rel)>> = const { Cell::new(None) };
-    /// The server's hook before [`install`] replaced it: that of another library, or none.
+    /// Hook that was installed before [`install`] replaced it, and that must still be called.
+    /// `None` if there was none.
     static PREVIOUS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
 }
 
-/// Makes the server call `callback` with each neardup index that a command such as ALTER INDEX has
-/// changed. The relation cache then still has the index as it was before the command. Call it once,
-/// when the library is loaded.
+/// Makes the server call `callback` after a command such as ALTER INDEX has changed a neardup
+/// index, with that index as the argument. At that time the relation cache still describes the
+/// index as it was before the command. Call `install` once, when the library is loaded.
 pub fn install(callback: fn(Rel)) {
     assert!(CALLBACK.replace(Some(callback)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.

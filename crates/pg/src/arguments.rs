@@ -140,8 +140,8 @@ impl Call {
     }
 
     /// Returns the elements of argument `n`, an array of `T` with any number of dimensions. Raises
-    /// error 22004 if an element is NULL, because NULL would mean something else in each function.
-    /// `name` is the argument's name, for the error message.
+    /// error 22004 if an element is NULL. Functions that give NULL a meaning call
+    /// [`Call::nullable_array`] instead. `name` is the argument's name, for the error message.
     pub fn array<'a, T: ArrayElement<'a>>(&'a self, n: usize, name: &str) -> Array<'a, T> {
         Array {
             elements: self.elements::<T>(n).not_null(name),
@@ -190,7 +190,8 @@ impl<'a, T: ArrayElement<'a>> Array<'a, T> {
         self.elements.len()
     }
 
-    /// Iterates over the elements of the array. Converts each `text` to UTF-8 when its turn comes.
+    /// Iterates over the elements of the array. Converts each element to `T`, for example a `text`
+    /// to UTF-8, only when the iterator reaches it.
     pub fn iter(&self) -> impl Iterator<Item = T> {
         self.elements.iter().copied().map(read_element)
     }

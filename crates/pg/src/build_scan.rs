@@ -14,7 +14,8 @@ use super::security_context::AsOwner;
 use super::snapshot::RegisteredSnapshot;
 use super::tid::tid_of;
 
-/// Scan of a table on behalf of one of its indexes, which is being built or checked.
+/// Scan of a table that computes the values of one index's columns for each row. The index is being
+/// built, or is being checked against the table.
 pub struct BuildScan<'a> {
     table: Rel<'a>,
     index: Rel<'a>,
@@ -28,7 +29,7 @@ pub(super) enum RowSource<'a> {
     Build,
     /// Rows that this snapshot sees.
     Snapshot(&'a RegisteredSnapshot),
-    /// Rows in the blocks that this process takes from a scan that several processes share.
+    /// Rows in this process's part of a scan that several processes share.
     Shared(SharedScan),
 }
 

@@ -68,8 +68,8 @@ impl<'a> BuildWorkers<'a> {
     }
 
     /// Reads the leader's part of the table and waits for the workers. Calls `each` with each row
-    /// that the leader reads and with each message of a worker. Returns the number of rows that all
-    /// processes have read. Raises the error of a failed worker.
+    /// that the leader reads, and with the words of each message that a worker sends. Returns the
+    /// number of rows that all processes together have read. Raises the error of a failed worker.
     pub fn run(self, mut each: impl FnMut(LeaderInput)) -> f64 {
         let BuildWorkers {
             scan, mut workers, ..

@@ -19,8 +19,8 @@ use super::spi;
 use super::tid::item_pointer;
 use super::value::Value;
 
-/// Name of the relation that this module supplies to a query: the addresses of the table rows that
-/// the query is to process. Its only column is called `ctid_of_row`.
+/// Name of the relation that this module supplies to a query. The relation has the addresses of the
+/// table rows that the query is to process, in its only column, `ctid_of_row`.
 pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 
 /// Kind of clause of a SELECT, such as an ORDER BY list. Has the rules by which [`Clause::check`]
@@ -28,8 +28,9 @@ pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
-    /// Function that returns whether a parsed query has a clause of this kind. It must return false
-    /// if the query also has another of these clauses: select list, WHERE, ORDER BY.
+    /// Function that returns whether a parsed query has a clause of this kind and no other clause.
+    /// It need not look for clauses other than a select list, WHERE and ORDER BY: [`Clause::check`]
+    /// rejects all others itself.
     pub is_alone: fn(&Parsed) -> bool,
     /// Rest of the error message after the parameter's name, such as "must be a condition".
     pub error_predicate: &'static str,
@@ -109,9 +110,10 @@ impl Expression {
 
     /// SQL that converts the expression to `text`. `type_oid` is the type of the expression.
     ///
-    /// A cast from an enum, or from another type that any role can make, may call a function of the
-    /// type's owner, and would do so with the rights of the user who runs the query. Values of such
-    /// a type are converted by the type's output function instead.
+    /// A cast from an enum to `text` may call a function that belongs to the enum's owner. This
+    /// function would run with the rights of the user who runs the query. The same is true of all
+    /// types that any role can make. So values of these types are converted by the type's output
+    /// function instead.
     pub fn as_text(&self, type_oid: pg_sys::Oid) -> Vec<u8> {
         let sql = self.sql();
         match is_base_type(type_oid) {
@@ -132,10 +134,11 @@ impl Expression {
     }
 }
 
-/// Evaluates an SQL expression for some rows of a table. `next` returns the addresses of the rows,
-/// one at a time. Calls `each` with the address of each row that the active snapshot sees, in no
-/// particular order, and with the expression's value (`None` for NULL). The query runs with the
-/// rights of the current user. `name` is the SQL parameter that holds the expression.
+/// Evaluates an SQL expression for some rows of a table, with the rights of the current user.
+/// `next` returns the addresses of the rows, one at a time. Calls `each` for each of these rows
+/// that the active snapshot sees, in no particular order. The arguments of `each` are the row's
+/// address and the expression's value (`None` for NULL). `name` is the SQL parameter that holds the
+/// expression.
 pub fn values_of_rows(
     name: &str,
     expression: &[u8],
@@ -192,7 +195,7 @@ impl Query {
         }
     }
 
-    /// SQL of the query in parentheses, as an item of FROM without its alias.
+    /// SQL of the query in parentheses, for a FROM clause. The caller appends the alias.
     pub fn sql(&self) -> Vec<u8> {
         [b"(", self.0.as_slice(), b"\n)"].concat()
     }
@@ -267,7 +270,8 @@ impl Condition {
 
     /// Runs a statement from [`Condition::statement_for_row`], and returns whether the condition is
     /// true for `row`. Runs with the rights of the current user, who need not be the condition's
-    /// author. So `search_path` contains no schema in which other users could make objects.
+    /// author. So the statement runs with a `search_path` of the server's own schemas, in which
+    /// other users cannot make objects.
     pub fn holds(&self, statement: &CStr, row: Value) -> bool {
         in_parameter(self.name, || {
             let _path = RestrictedPath::set();
@@ -283,9 +287,10 @@ impl Condition {
     }
 }
 
-/// SQL comment with a hash of the names and types of a table's columns. A change of the columns
-/// changes the comment, and so makes a new statement, which the server plans again. The server does
-/// not replan a statement when the row type of its parameter changes.
+/// SQL comment with a hash of the names and types of a table's columns, for a statement that has a
+/// row of the table as its parameter. The server does not plan a statement again when the row type
+/// of its parameter changes. With the comment, a change of the columns makes a new statement, which
+/// the server plans.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {
@@ -305,9 +310,10 @@ fn layout_comment(table: Rel) -> String {
 /// [`ROW_ADDRESSES`], and `None` after the last.
 pub type NextAddress<'a> = &'a mut dyn FnMut() -> Option<Tid>;
 
-/// Runs a function that evaluates a user's SQL, and returns its result. If the SQL can have caused
-/// an error, adds to the error's detail that it comes from the SQL parameter `name`. (pgrx drops
-/// the server's CONTEXT when it catches an error.)
+/// Runs `function`, which evaluates a user's SQL, and returns its result. If the function raises an
+/// error that the SQL can have caused, raises the error again. The detail of the new error states
+/// that the error comes from the SQL parameter `name`. The server's CONTEXT does not state it,
+/// because pgrx drops the CONTEXT when it catches an error.
 pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(function))
         .catch_others(|error| match error {
@@ -328,8 +334,8 @@ pub(super) fn in_parameter<R>(name: &str, function: impl FnOnce() -> R) -> R {
         .execute()
 }
 
-/// Returns whether a user's SQL can have caused an error with this SQLSTATE. Cancellation,
-/// shutdown, missing resources, conflicts with other transactions and bugs have other causes.
+/// Returns whether a user's SQL can have caused an error with this SQLSTATE. Returns false for
+/// cancellation, shutdown, missing resources, conflicts with other transactions, and bugs.
 fn is_of_expression(code: PgSqlErrorCode) -> bool {
     // An SQLSTATE has five characters of six bits each. The first two, in the lowest 12 bits, are
     // the class of the error.

@@ -375,8 +375,8 @@ unsafe impl ListedRow for pg_sys::FormData_pg_proc {
     const CACHE: pg_sys::SysCacheIdentifier::Type = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP;
 }
 
-/// Calls `each` with each catalogue row whose first key in [`ListedRow::CACHE`] is `key`, and with
-/// the row's tuple.
+/// Calls `each` for each catalogue row whose first key in [`ListedRow::CACHE`] is `key`. The
+/// arguments of `each` are the row's columns of fixed length, and the whole row as a tuple.
 fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapTuple)) {
     let none = Datum::null();
     // SAFETY: the list is released after the last row, or by the server after an error.
@@ -417,9 +417,10 @@ pub fn parameter_names(function: Oid) -> Vec<CString> {
     }
 }
 
-/// Collects the names of the parameters, except the first, of all functions in `schema` that are
-/// called `function` and have a first parameter of type `text`. Each name occurs once. Names of
-/// functions with fewer parameters come first.
+/// Collects the names of the parameters of all functions in `schema` that are called `function` and
+/// have a first parameter of type `text`. Skips this first parameter, and includes output
+/// parameters and result columns. Each name occurs once. Names of functions with fewer parameters
+/// come first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(

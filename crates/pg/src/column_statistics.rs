@@ -9,14 +9,15 @@ use super::expr::{Expr, List};
 use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
 
-/// Statistics of the two operands of a condition, for an estimate of its selectivity. The variant
-/// states which rows are counted.
+/// Statistics of the two operands of a condition, from which the condition's selectivity is
+/// estimated. The variant states for which rows it is estimated: rows of one relation, or pairs of
+/// rows of two relations.
 pub enum Operands<'s, 'a> {
     /// Condition that compares a column with an expression, for the rows of one relation. Has the
     /// statistics of the column, and the expression that it is compared with.
     Restriction(&'s Statistics, Expr<'a>),
-    /// Condition that compares columns of two relations, for the rows of one relation and a given
-    /// row of the other relation. The planner needs it for the inner side of a nested loop.
+    /// Condition that compares columns of two relations, for the rows of one relation. The other
+    /// relation's row is known at that time, as for the inner side of a nested loop.
     Parameterized {
         /// Statistics of the column of the relation whose rows are estimated.
         column: &'s Statistics,
@@ -38,10 +39,10 @@ pub enum Operands<'s, 'a> {
 
 impl<'a> Condition<'a> {
     /// Estimates the selectivity of the condition, from 0 to 1. Looks up the statistics of
-    /// `operands`, the two operands of the condition, and returns what `estimate` computes from
-    /// them. Returns `None` if the server passes no planner state. Also returns `None` for a
-    /// condition on one relation, unless one operand is a column of this relation and the other
-    /// operand has no column of this relation.
+    /// `operands`, the two operands of the condition. Passes the statistics to `estimate`, and
+    /// returns its result. Returns `None` if the server passes no planner state. If the condition
+    /// is estimated for one relation, also returns `None` unless one operand is a column of this
+    /// relation and the other operand has no column of this relation.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],

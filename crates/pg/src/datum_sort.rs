@@ -23,9 +23,9 @@ pub fn unsigned_datum_comparator() -> unsafe extern "C-unwind" fn(
     ssup_datum_unsigned_cmp
 }
 
-/// Sets up `support`, the server's description of a sort, for values that have `W` words of 64 bits
-/// and are passed by reference. Values are compared word by word, as unsigned integers. The first
-/// word is the abbreviated key.
+/// Sets up `support`, the server's description of a sort, for values that consist of `W` 64-bit
+/// words and are passed by reference. Values are compared word by word, as unsigned integers. If
+/// the server requests abbreviated keys, the abbreviated key of a value is its first word.
 ///
 /// # Safety
 /// The values to sort have `W` words and are aligned to eight bytes.

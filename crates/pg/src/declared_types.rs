@@ -1,8 +1,8 @@
-//! Declared types of the arguments of this extension's SQL functions.
+//! Declared types of the arguments of this extension's SQL functions, with a cache in each backend.
 //!
-//! Code that reads an argument that is passed by reference checks the argument's declared type. A
-//! backend looks up the types of each function once, because some functions run for each row of a
-//! scan.
+//! Code that reads an argument that is passed by reference checks the argument's declared type.
+//! Some functions run for each row of a scan, so a backend keeps the types that it has looked up in
+//! the catalogue.
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -14,13 +14,14 @@ use super::catalog;
 use super::catalog_changes::on_change;
 use super::value::ValueType;
 
-/// Number of entries of [`RECENT`]. The extension's functions have nearly consecutive OIDs, so few
-/// of them share an entry.
+/// Number of entries of the cache [`RECENT`]. Functions whose OIDs are equal modulo this number
+/// replace each other in the cache. The extension's functions have nearly consecutive OIDs, so this
+/// is rare.
 const RECENT_ENTRIES: usize = 512;
 
-/// Cache of the declared types of functions. The index of an entry is made of the low bits of the
-/// function's OID. An entry is null, or has the types of the last function with this index that was
-/// looked up.
+/// Cache of the declared types of functions. The index of an entry is the function's OID modulo
+/// [`RECENT_ENTRIES`]. An entry is null, or has the types of the function that was looked up last
+/// among the functions with this index.
 static RECENT: [AtomicPtr<DeclaredTypes>; RECENT_ENTRIES] =
     [const { AtomicPtr::new(ptr::null_mut()) }; RECENT_ENTRIES];
 

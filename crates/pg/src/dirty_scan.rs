@@ -14,21 +14,21 @@ use super::tid::tid_of;
 pub struct DirtyRow<'s, 'a> {
     /// Slot that holds the row version.
     pub slot: &'s Slot<'a>,
-    /// Other transaction, still running, that has inserted the row version; `None` if there is
-    /// none.
-    pub inserter: Option<pg_sys::TransactionId>,
-    /// Other transaction, still running, that updates or deletes the row version; `None` if there
+    /// Another transaction that has inserted the row version and is still running; `None` if there
     /// is none.
+    pub inserter: Option<pg_sys::TransactionId>,
+    /// Another transaction that has updated or deleted the row version and is still running; `None`
+    /// if there is none.
     pub deleter: Option<pg_sys::TransactionId>,
     /// Token of the speculative insertion (INSERT ... ON CONFLICT) that has written the row
     /// version; 0 for other insertions.
     pub token: u32,
 }
 
-/// Scans an index of `table` with a dirty snapshot. `keys` are the conditions of the scan and
-/// `orders` its ORDER BY operators. Calls `each` with each row version that the snapshot sees,
-/// until `each` breaks. Calls `vanished` with the address of each row version that is dead for this
-/// snapshot, but that an earlier snapshot may still see.
+/// Scans an index of `table` with a dirty snapshot. `keys` are the conditions of the scan, and
+/// `orders` are its ORDER BY operators. Calls `each` for each row version that the snapshot sees,
+/// until `each` returns `Break`. Calls `vanished` with the address of each row version that is dead
+/// for this snapshot, but that an older snapshot may still see.
 pub fn scan(
     table: Rel,
     keys: &mut OwnScanKeys,
@@ -89,8 +89,8 @@ enum Version {
     Live,
     /// The row version at this address is dead for the dirty snapshot, but not for all snapshots.
     Vanished(Tid),
-    /// No row version to report: it is dead for all snapshots, or the live version of the same
-    /// index entry was reported before.
+    /// The index entry has no row version to report: its versions are dead for all snapshots, or
+    /// its live version was reported before.
     Dead,
 }
 

@@ -36,8 +36,9 @@ impl UserError {
     }
 
     /// Makes error 22P02: `text` is not a valid value of the type `type_name`. `expected` is the
-    /// detail. `made_by` is an SQL expression that makes a value of this type from a document. It
-    /// becomes the hint if it is given and `text` looks like a document.
+    /// detail, which describes valid values. `made_by` is an SQL expression that makes a value of
+    /// this type from a document. If `text` looks like a document, the hint tells the user to write
+    /// this expression.
     pub fn invalid_text(
         type_name: &str,
         text: &[u8],
@@ -54,7 +55,7 @@ impl UserError {
         .detail(expected);
         match made_by {
             Some(made_by) if has_words(text) => error.hint(format!(
-                "To compare with a text, compute its value first: {made_by}."
+                "To compare with a text, first compute a value from the text: {made_by}."
             )),
             _ => error,
         }

@@ -36,13 +36,13 @@ pub trait TextSetting {
     /// Returns an error if the setting must not have this value.
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
-    /// Warns of the consequences of a new value. It is called if a session checks a value that
-    /// differs from the present one inside a transaction, for example in ALTER SYSTEM. Does nothing
-    /// by default.
+    /// Warns of the consequences of a new value. Called in a transaction, after
+    /// [`TextSetting::check`] has accepted a value that differs from the present value. ALTER
+    /// SYSTEM is an example. Does nothing by default.
     fn warn_of_change() {}
 
-    /// Prepares for a new value. It is called immediately before the setting gets a value that
-    /// differs from the present value. Does nothing by default.
+    /// Prepares for a new value. Called immediately before the setting gets a value that differs
+    /// from the present value. Does nothing by default.
     fn before_change() {}
 }
 
@@ -53,7 +53,8 @@ pub struct TextStorage {
     text: AtomicPtr<c_char>,
     /// Number of assignments to the setting so far.
     version: AtomicU64,
-    /// True once the setting is defined, so that `text` is the configured value.
+    /// True once the setting is defined. Values that the server checks or assigns before that are
+    /// not changes.
     defined: AtomicBool,
 }
 

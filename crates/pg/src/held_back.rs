@@ -1,4 +1,5 @@
-//! Address space reserved for the server's error handling.
+//! Address space reserved for the server's error handling, which needs memory even after memory has
+//! run out.
 //!
 //! The server allocates memory while it reports an error, and ends all sessions if it cannot. So
 //! neardup reserves some address space, and releases it as soon as neardup or the server raises

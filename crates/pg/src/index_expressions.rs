@@ -31,9 +31,9 @@ impl Rel<'_> {
         self.folded(|| unsafe { pg_sys::BuildIndexInfo(self.raw()) })
     }
 
-    /// Calls `load` with the rights of the table's owner, and returns its result. `load` loads
-    /// expressions of the index and folds their constants. If the index has neither expressions nor
-    /// a predicate, the rights do not change.
+    /// Calls `load`, which loads expressions of the index and folds their constants, and returns
+    /// its result. Folding can call functions, so `load` runs with the rights of the table's owner.
+    /// If the index has neither expressions nor a predicate, the rights do not change.
     fn folded<T>(&self, load: impl FnOnce() -> T) -> T {
         let has_expressions = self.has(pg_sys::Anum_pg_index_indexprs) || self.is_partial();
         let _as_owner = has_expressions.then(|| AsOwner::new(*self));
@@ -86,12 +86,13 @@ impl Rel<'_> {
         self.expressions().iter().last()
     }
 
-    /// Returns whether the index contains all rows of its table, or at least all rows in which the
-    /// column with the attribute number `column` is NULL.
+    /// Returns whether the index contains all rows of its table. If `column` is the attribute
+    /// number of a column of the table, it is sufficient that the index contains all rows in which
+    /// this column is NULL.
     ///
-    /// Triggers call it as the user who writes a row. It does not switch to the owner's rights,
-    /// because INSERT and UPDATE also load the predicates of all indexes with the rights of that
-    /// user.
+    /// Triggers call this function with the rights of the user who writes a row. It loads the
+    /// predicate with the same rights, not with the owner's. INSERT and UPDATE do so too, for the
+    /// predicates of all indexes.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         // SAFETY: the relation is open.
         let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };

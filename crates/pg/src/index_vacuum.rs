@@ -96,9 +96,10 @@ impl DeadRows {
     }
 }
 
-/// Returns whether the server calls `ambulkdelete` only to list the addresses in an index, as in
-/// the last phase of CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY. VACUUM calls it for
-/// invalid indexes as well, but with dead rows to remove.
+/// Returns whether the server calls `ambulkdelete` only to list the row addresses in an index.
+/// CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY do so in their last phase, when the index is
+/// still invalid. VACUUM also calls `ambulkdelete` for invalid indexes, but to remove dead rows.
+/// Then this function returns false.
 pub fn is_validating(index: Rel) -> bool {
     assert!(index.is_neardup_index());
     !index.index_form().is_valid && !compat::in_vacuum()

@@ -25,8 +25,8 @@ struct Kept<T> {
 /// Argument that a kept value was made from. Later calls compare their own argument with it.
 #[derive(PartialEq)]
 enum Source {
-    /// Pointer to the argument in a TOAST table. The pointer identifies the argument as long as a
-    /// query can see the argument.
+    /// Pointer to the argument in a TOAST table. As long as a query can see the argument, no other
+    /// value has the same pointer.
     Toasted(ToastPointer),
     /// Bytes of the argument.
     Plain(Vec<u8>),
@@ -44,9 +44,10 @@ struct TypedSlot<T> {
 }
 
 impl Call {
-    /// Calls `make` with the bytes of the function's argument `n`, counted from 0, a `bytea`, and
-    /// keeps the value that `make` returns. Later calls of the function in the query return the
-    /// kept value if their argument is equal. So the argument is read and prepared only once.
+    /// Calls `make` with the bytes of the function's argument `n`, counted from 0, a `bytea`. Keeps
+    /// the value that `make` returns, until a call with another argument replaces it. Later calls
+    /// from the same place in the query return the kept value if their argument is equal. So an
+    /// argument that is the same for all rows is read and prepared only once.
     ///
     /// A function can keep a value for one argument only, and must not return a set or be a trigger
     /// function.

@@ -37,7 +37,7 @@ impl LockedIndex {
                 format!("index \"{}\" is not valid", relation_name(oid)),
             )
             .hint(
-                "A CREATE INDEX CONCURRENTLY that did not finish left the index behind. Drop the \
+                "CREATE INDEX CONCURRENTLY did not finish and left an invalid index. Drop the \
                  index or run REINDEX.",
             )
             .raise();
@@ -45,10 +45,10 @@ impl LockedIndex {
         LockedIndex { index, table }
     }
 
-    /// Opens an index for a function that reads it without the executor and with the active
-    /// snapshot. Raises an error unless the current user may read the table data that the index
-    /// reveals, and the index contains all rows that the snapshot sees. Counts an index scan in the
-    /// statistics.
+    /// Opens an index with AccessShareLock, for a function that reads it without the executor and
+    /// with the active snapshot. Raises an error if the current user may not read the table data
+    /// that the index reveals. Also raises an error if the index may lack rows that the snapshot
+    /// sees. Counts an index scan in the statistics.
     pub fn open_for_reading(oid: pg_sys::Oid) -> Self {
         let opened = Self::open_checked(oid);
         // SAFETY: functions run with an active snapshot; the index is open. Counting the scan
@@ -76,9 +76,9 @@ impl LockedIndex {
         Self::open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE)
     }
 
-    /// Raises error 40001 if a snapshot with this `xmin` may see rows that the index does not
-    /// contain, because their HOT chains were broken when the index was built. amcheck has the same
-    /// check.
+    /// Raises error 40001 if the index may lack rows that a snapshot with this `xmin` sees. The
+    /// build of an index omits old versions of rows whose HOT chains are broken, and older
+    /// snapshots may still see these versions. amcheck has the same check.
     pub fn check_age(&self, xmin: pg_sys::TransactionId) {
         let index = self.index.rel().raw();
         // SAFETY: the relation is open.
@@ -127,7 +127,7 @@ fn refuse_unreadable(index: Rel) {
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("index \"{}\" is partitioned", name()),
         )
-        .detail("The pages are in the indexes of the partitions.")
+        .detail("A partitioned index has no pages. Only the indexes of its partitions have pages.")
         .hint("Pass the index of a partition. pg_partition_tree() lists these indexes.")
         .raise();
     }
@@ -139,7 +139,7 @@ fn refuse_unreadable(index: Rel) {
                 name()
             ),
         )
-        .detail("The pages of the index are in that session's local memory.")
+        .detail("The pages of the index are in the local memory of the other session.")
         .raise();
     }
     if persistence == pg_sys::RELPERSISTENCE_UNLOGGED && backend::in_recovery() {

@@ -1,4 +1,6 @@
-//! Errors instead of aborts when memory runs out, and the server's memory settings.
+//! Errors instead of aborts when memory runs out, and the server's memory settings. When the system
+//! has no memory, small requests are served from a reserve, and error 53200 is raised soon
+//! afterwards.
 //!
 //! Rust aborts the process when an infallible allocation fails, and the server then restarts all
 //! sessions. There are two defences:
@@ -17,13 +19,13 @@ use neardup_textdiff::Host;
 use super::errors::UserError;
 use super::{held_back, server};
 
-/// Makes failed allocations of `neardup_sketch::memory` raise error 53200 (out of memory). Called
+/// Makes failed allocations by `neardup_sketch::memory` raise error 53200 (out of memory). Called
 /// once, when the library is loaded.
 pub fn register() {
     memory::on_failure(|| UserError::out_of_memory().raise());
 }
 
-/// Raises error 53200 if an allocation has used the reserve since the last check.
+/// Raises error 53200 if an allocation was served from the reserve since the last check.
 #[inline]
 pub fn check() {
     if memory::take_shortage() {

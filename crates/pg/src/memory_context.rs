@@ -5,9 +5,9 @@ use pgrx::pg_sys;
 
 /// Memory context that is deleted when this value is dropped.
 ///
-/// Its parent is the backend's top context. So the server does not delete it together with the
-/// context that was current when it was made. If an error unwinds, the drop deletes it during the
-/// unwinding, which the server allows.
+/// Its parent is the backend's top context, so the server never deletes it together with another
+/// context. If an error unwinds the stack, the context is deleted during the unwinding, which the
+/// server allows.
 pub struct OwnContext(pg_sys::MemoryContext);
 
 impl OwnContext {
@@ -63,9 +63,9 @@ pub enum Parent {
     Top,
     /// Context of the transaction, deleted at the transaction's end.
     Transaction,
-    /// Context of the subtransaction, deleted at the transaction's end, or when the subtransaction
-    /// is rolled back. If this context is not empty when the subtransaction commits, the server
-    /// keeps its memory, 8 kB, until the transaction ends.
+    /// Context of the subtransaction. It is deleted when the subtransaction is rolled back, or else
+    /// at the transaction's end. If it is not empty when the subtransaction commits, at least 8 kB
+    /// stay allocated until the transaction ends.
     Subtransaction,
     /// Another context, which must be live.
     Context(pg_sys::MemoryContext),

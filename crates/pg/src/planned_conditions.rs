@@ -1,5 +1,6 @@
 //! Replaces comparisons in the conditions of a query (WHERE, JOIN ON, row security, index
-//! predicates) while the server plans the query.
+//! predicates) while the server plans the query. The server's hook `get_relation_info_hook` makes
+//! this possible.
 use core::cell::Cell;
 
 use pgrx::pg_guard;
@@ -76,14 +77,14 @@ impl<'a> PlannedRelation<'a> {
         PlannedRelation { planner, rel }
     }
 
-    /// Calls `replace` for each comparison in the conditions of the query and in the row security
-    /// of its tables, and replaces the comparison by the returned expression. `None` keeps it. If
-    /// this relation is a child, as in a UNION ALL, the conditions are those assigned to its
-    /// parent. Comparisons in the predicates of the relation's indexes are replaced in the same
-    /// way.
+    /// Calls `replace` for each comparison in the conditions of the query, in the row security of
+    /// its tables, and in the predicates of this relation's indexes. Replaces the comparison by the
+    /// expression that `replace` returns; `None` keeps the comparison. If this relation is a child
+    /// of another relation, as in a UNION ALL, the visited conditions of the query are only those
+    /// that the planner has assigned to the parent.
     ///
-    /// Comparisons are operator expressions, and operators with `ANY` of an array. They are found
-    /// at the top level and below AND, OR and NOT.
+    /// A comparison is an operator expression, or an operator with `ANY` of an array. Comparisons
+    /// are found at the top level of a condition and below AND, OR and NOT.
     pub fn replace_comparisons(
         &self,
         replace: impl Fn(Expr<'a>, ConditionContext) -> Option<Expr<'a>>,
@@ -189,8 +190,8 @@ unsafe fn visit<'a>(
     node
 }
 
-/// Replaces comparisons in a FROM or JOIN node, and moves ANDs among its conditions to the top
-/// level (see [`flattened`]).
+/// Replaces comparisons in the conditions of a FROM or JOIN node and of the nodes below it. If a
+/// replacement is an AND, its arguments become separate conditions (see [`flattened`]).
 ///
 /// # Safety
 /// The conditions of [`visit`] hold, and the node is a `FromExpr` or a `JoinExpr`.
@@ -215,9 +216,9 @@ unsafe fn visit_join_tree<'a>(
     }
 }
 
-/// Replaces each AND in a list of conditions by its arguments. A replaced comparison can be an AND,
-/// and the planner does not match indexes with the arguments of an AND inside the list. Returns
-/// other nodes than lists unchanged.
+/// Replaces each AND in a list of conditions by its arguments, because the replacement of a
+/// comparison can be an AND. The planner matches indexes only with elements of the list, not with
+/// the arguments of an AND that is an element. Returns a node that is not a list unchanged.
 ///
 /// # Safety
 /// `conditions` is null or belongs to a query that is being planned.

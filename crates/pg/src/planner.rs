@@ -8,8 +8,9 @@ use super::compat;
 use super::expr::{Expr, List};
 use super::value::{OwnedValue, Value, ValueType};
 
-/// State of the planner during one call, with constructors of expressions. `'a` is the lifetime of
-/// the call. The state is null while the server simplifies expressions of the catalogue.
+/// State of the planner during one call, with functions that make expressions. `'a` is the lifetime
+/// of the call. The server passes no state (null) when it simplifies expressions of the catalogue,
+/// such as index expressions.
 ///
 /// New expressions are allocated in the current memory context, which is the planner's.
 #[derive(Clone, Copy)]
@@ -65,15 +66,16 @@ impl<'a> Planner<'a> {
         unsafe { compat::estimate_array_length(self.root, array.as_ptr()) }
     }
 
-    /// Returns whether this extension may rewrite a condition on a column when the planner
+    /// Returns whether this extension may rewrite a condition on a column while the planner
     /// simplifies the condition. `entry` is the number of the column's table in the range table,
-    /// counted from 1. `levels_up` counts the query levels from the condition up to that table's
-    /// query.
+    /// counted from 1. `levels_up` is the number of query levels from the condition up to the query
+    /// with that range table; 0 means the same query.
     ///
     /// Returns false if the planner may later replace the column by an expression without
-    /// simplifying the condition again, as in an arm of a UNION ALL. When the planner moves a
-    /// condition into a subquery or below GROUP BY, it does simplify the condition again. It does
-    /// not replace columns of outer queries or columns in expressions of the catalogue.
+    /// simplifying the condition again, as in an arm of a UNION ALL. Returns true for a column of a
+    /// subquery or of a GROUP BY: when the planner moves a condition into the subquery or below the
+    /// GROUP BY, it simplifies the condition again. Also returns true for columns of outer queries
+    /// and in expressions of the catalogue, because the planner does not replace them.
     pub fn can_rewrite_on(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;

@@ -1,5 +1,5 @@
-//! Locks on existing rows of a table. A trigger takes them on the rows by which it decides about a
-//! new row. They last until the transaction ends.
+//! Locks on existing rows of a table. A trigger locks the rows on which its decision about a new
+//! row depends. The locks last until the transaction ends.
 use pgrx::pg_sys;
 
 use neardup_blocktree::key::Tid;
@@ -25,14 +25,14 @@ pub struct SeenRow {
 /// Strength of a lock on a row, as in SELECT ... FOR.
 #[derive(Clone, Copy)]
 pub enum Mode {
-    /// FOR KEY SHARE. Several sessions can hold it, and each can update the row in turn. Other
-    /// sessions cannot delete the row or lock it FOR UPDATE. They can change columns that are not
-    /// in a unique index, unless the code that changes them takes [`Mode::Update`] first.
+    /// FOR KEY SHARE. Several sessions can hold it on a row, and each can update the row in turn.
+    /// Other sessions cannot delete the row, change its columns in unique indexes, or lock it FOR
+    /// UPDATE. They can change other columns, unless their code takes [`Mode::Update`] first.
     KeyShare,
-    /// FOR NO KEY UPDATE. Other sessions cannot change the row or take the same lock. Used before
-    /// ON CONFLICT DO UPDATE, which takes the same lock next. With [`Mode::KeyShare`] instead, two
-    /// sessions could both lock the row, and then deadlock when both change a key column by DO
-    /// UPDATE.
+    /// FOR NO KEY UPDATE. Other sessions cannot change the row or take this lock on it. Used for a
+    /// row that ON CONFLICT DO UPDATE is about to change, because it takes this lock too. With
+    /// [`Mode::KeyShare`] instead, two sessions could both lock the row, and then deadlock when
+    /// both change a key column by DO UPDATE.
     NoKeyUpdate,
     /// FOR UPDATE. Waits for all other sessions that hold any lock on the row, [`Mode::KeyShare`]
     /// included.
@@ -62,8 +62,9 @@ impl SeenRow {
         }
     }
 
-    /// Locks the row in the mode `mode`. If another session holds a conflicting lock, waits for it
-    /// if `wait` is true, and returns [`Locked::Busy`] if `wait` is false.
+    /// Locks the row in the mode `mode`. If this transaction has written the row version, returns
+    /// [`Locked::Yes`] without a lock. `wait` decides what happens if another session holds a
+    /// conflicting lock: true waits for that session, and false returns [`Locked::Busy`].
     pub fn lock(&self, table: Rel, mode: Mode, wait: bool) -> Locked {
         assert_eq!(self.table, table.oid());
         if self.own {
@@ -118,8 +119,8 @@ fn lock_version(table: Rel, mut tid: pg_sys::ItemPointerData, mode: Mode, wait: 
     }
 }
 
-/// Returns whether the row version at an address exists and was not replaced or deleted by a
-/// committed transaction or by this one.
+/// Returns whether the row version at an address exists, and neither a committed transaction nor
+/// this transaction has replaced or deleted it.
 pub fn is_current(table: Rel, tid: pg_sys::ItemPointerData) -> bool {
     Version::fetch(table, tid).is_some()
 }
@@ -170,8 +171,8 @@ pub fn lock_for_update(table: Rel, version: Tid) {
     lock_version(table, tid, Mode::Update, true);
 }
 
-/// Waits until a transaction ends. If `token`, the number of its speculative insertion into
-/// `table`, is not 0, waits only until that insertion has finished.
+/// Waits until the transaction `transaction` ends. `token` is the number of its speculative
+/// insertion into `table`, or 0. If `token` is not 0, waits only until that insertion has finished.
 pub fn wait_for(transaction: pg_sys::TransactionId, token: u32, table: Rel) {
     let mut nowhere = pg_sys::ItemPointerData::default();
     // SAFETY: the table is open. A deadlock or a cancellation is an error of the server.

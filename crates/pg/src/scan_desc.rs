@@ -26,13 +26,14 @@ pub struct ScanDesc<'a, S> {
     _state: PhantomData<&'a mut S>,
 }
 
-/// Keeps the state of one ended scan of an index for the next scan of the same index. Constraints
-/// and triggers begin and end a scan for each row, and making a state takes time.
+/// Cache for the state of one ended scan of an index. The next scan of the same index uses the
+/// state. Constraints and triggers begin and end a scan for each row, and making a state takes
+/// time.
 #[derive(Default)]
 pub struct StateCache {
     /// State of an ended scan; `None` if there is none.
     cached: Cell<Option<NonNull<Head>>>,
-    /// True if no state is kept any more.
+    /// True after [`StateCache::close`]: the cache keeps no state any more.
     is_closed: Cell<bool>,
 }
 
@@ -41,8 +42,8 @@ struct Head {
     /// Memory context that holds the state. Deleting the context drops the state, even after an
     /// error.
     context: pg_sys::MemoryContext,
-    /// Cache that keeps the state after the scan. `None` if the state is dropped with the scan: its
-    /// context is then a child of the scan descriptor's context.
+    /// Cache that keeps the state after the scan. If it is `None`, the state is dropped with the
+    /// scan, because `context` is then a child of the scan descriptor's context.
     cache: Option<Rc<StateCache>>,
     /// Type of the state. It detects an attempt to read the state as another type.
     type_id: TypeId,
@@ -67,7 +68,7 @@ impl Drop for Head {
 }
 
 impl StateCache {
-    /// Drops the kept state, and keeps none from now on.
+    /// Drops the kept state. From now on the cache keeps none, and ended scans drop their states.
     pub fn close(&self) {
         self.is_closed.set(true);
         if let Some(head) = self.cached.take() {
@@ -75,8 +76,8 @@ impl StateCache {
         }
     }
 
-    /// Keeps the state of an ended scan. Returns false, without keeping it, if another state is
-    /// kept already or [`StateCache::close`] was called.
+    /// Keeps the state of an ended scan, and returns true. Returns false, without keeping the
+    /// state, if the cache has a state already or [`StateCache::close`] was called.
     fn put(&self, head: NonNull<Head>) -> bool {
         let has_room = !self.is_closed.get() && self.cached.get().is_none();
         if has_room {
@@ -111,8 +112,9 @@ pub trait ScanState: Sized + 'static {
     fn resume(&mut self, index: Rel<'static>);
 }
 
-/// Returns the kept state of an earlier scan, or else a new state. Only for scans that begin and
-/// end in the same subtransaction.
+/// Returns the kept state of an earlier scan of the index, or else a new state. The state is
+/// dropped if the current subtransaction is rolled back. So a scan that uses it must end in the
+/// subtransaction in which it began.
 fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     let cache = S::state_cache(index);
     if let Some(head) = cache.cached.take() {
@@ -128,9 +130,9 @@ fn take_or_make<S: ScanState>(index: Rel<'static>) -> NonNull<Kept<S>> {
     make(index, context, Some(cache))
 }
 
-/// Makes a scan state in a memory context. Deleting the context drops the state. After the scan,
-/// `cache` keeps the state for the next scan; if `cache` is `None`, the state is dropped with its
-/// context.
+/// Makes a scan state in the memory context `context`. Deleting the context drops the state.
+/// `cache` is the cache that keeps the state after the scan. If it is `None`, the state lives until
+/// its context is deleted.
 fn make<S: ScanState>(
     index: Rel<'static>,
     context: pg_sys::MemoryContext,
@@ -147,8 +149,9 @@ fn make<S: ScanState>(
     NonNull::new(kept).expect("memory, or an error")
 }
 
-/// Calls `search` with a scan state, but without starting a scan in the server, and returns the
-/// result of `search`. This saves time for searches that rarely find rows.
+/// Calls `search` with a scan state of the index, and returns its result. Does not start a scan in
+/// the server, which saves time if searches rarely find rows. Does not count a search in the
+/// server's statistics.
 pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> T) -> T {
     // SAFETY: the index is open during the call. A cached state does not use it.
     let kept = take_or_make(unsafe { Rel::new(index.raw()) });
@@ -174,8 +177,9 @@ fn drop_state(head: NonNull<Head>) {
 }
 
 impl<S: ScanState> ScanDesc<'_, S> {
-    /// Makes a scan descriptor for `ambeginscan`. The array has the number of conditions and the
-    /// number of ORDER BY operators. [`ScanDesc::restart`] makes the state of the scan.
+    /// Makes a scan descriptor for `ambeginscan`. `keys` is the number of conditions of the scan,
+    /// and `order_bys` is the number of its ORDER BY operators. The scan has no state before
+    /// [`ScanDesc::restart`].
     pub fn begin(index: Rel, [keys, order_bys]: [i32; 2]) -> pg_sys::IndexScanDesc {
         // SAFETY: the index is open.
         unsafe {
@@ -210,10 +214,10 @@ impl<S: ScanState> ScanDesc<'_, S> {
         &mut self.kept().state
     }
 
-    /// Starts or restarts the scan for `amrescan`. Counts a search in the server's statistics, and
-    /// copies `keys` (the conditions) and `order_bys` (the ORDER BY operators) into the scan unless
-    /// they are null. Returns the state, the scan's conditions and ORDER BY operators, and the
-    /// scan's snapshot, if it has one.
+    /// Starts or restarts the scan, for `amrescan`. `keys` has the conditions of the scan, and
+    /// `order_bys` has its ORDER BY operators; null means that they are the same as before. Counts
+    /// a search in the server's statistics. Returns the scan's state, its conditions and ORDER BY
+    /// operators, and its snapshot if it has one.
     ///
     /// # Safety
     /// The numbers of conditions and ORDER BY operators are those passed to [`ScanDesc::begin`].
@@ -264,9 +268,10 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_want_itup
     }
 
-    /// Makes the row at the address `tid` the current row of the scan, which the server reads. If
-    /// `recheck` is true, the server checks the conditions again. It also does so if the snapshot
-    /// is not an MVCC snapshot, because the row may have been replaced.
+    /// Makes the row at the address `tid` the current row of the scan, which the server reads next.
+    /// If `recheck` is true, the server checks the scan's conditions again on this row. It always
+    /// does so if the scan's snapshot is not an MVCC snapshot, because the row may have been
+    /// replaced.
     #[inline]
     pub fn set_row(&mut self, tid: Tid, recheck: bool) {
         self.raw.xs_heaptid = item_pointer(tid);
@@ -276,9 +281,10 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_recheckorderby = false;
     }
 
-    /// Sets the index tuple of the current row, from which the server reads the columns in an
-    /// index-only scan. `last` returns the value of the last column, `None` for NULL; all other
-    /// columns are NULL. Raises an internal error if the value's length differs from the column's.
+    /// Sets the index tuple of the current row. In an index-only scan the server reads the row's
+    /// columns from this tuple. `last` returns the value of the last column, `None` for NULL. All
+    /// other columns of the tuple are NULL. Raises an internal error if the value's length differs
+    /// from the column's.
     pub fn set_index_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
@@ -305,8 +311,9 @@ impl<S: ScanState> ScanDesc<'_, S> {
         };
     }
 
-    /// Ends the scan for `amendscan`. Calls `tell` with the state, so that the caller can read the
-    /// scan's results in it. Then keeps the state for the next scan, or drops it.
+    /// Ends the scan, for `amendscan`. Calls `tell` with the scan's state, in which the caller can
+    /// read results of the scan. Then drops the state, unless its [`StateCache`] keeps it for the
+    /// next scan.
     pub fn end(self, tell: impl FnOnce(&mut S)) {
         let Some(kept) = NonNull::new(self.raw.opaque.cast::<Kept<S>>()) else {
             return;

@@ -81,8 +81,9 @@ impl<'a> ScanPath<'a> {
         self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
     }
 
-    /// Returns whether the query has conditions on the table that the index does not evaluate and
-    /// that remove rows of the scan. `rows` is the number of rows that the scan returns.
+    /// Returns whether the planner expects that other conditions of the query, which the index does
+    /// not evaluate, remove more than 1 % of the scan's rows. `rows` is the estimated number of
+    /// rows that the scan returns.
     pub fn filters_further(&self, rows: f64) -> bool {
         self.path.path.rows < 0.99 * rows
     }

@@ -8,8 +8,9 @@ use super::{compat, server};
 /// Runs code with the rights of a table's owner until this value is dropped.
 ///
 /// The code cannot change state that outlasts this value, such as settings or the current role.
-/// Otherwise a user who may create an index could make a superuser run functions of the user's
-/// choice. The server does the same in its own commands that read a table for an index.
+/// Without this limit, a user who may create an index could put a function into it that gains the
+/// rights of a superuser. The server sets the same limit in its own commands that read a table for
+/// an index.
 pub struct AsOwner {
     _path: RestrictedPath,
     _user: AsUser,
@@ -29,7 +30,8 @@ impl AsOwner {
 
 /// Restricts `search_path` to the server's own schemas until this value is dropped.
 pub struct RestrictedPath {
-    /// Nesting level of settings that begins when this value is made and ends when it is dropped.
+    /// Nesting level of settings that begins when this value is made. Dropping this value ends the
+    /// level, which restores `search_path`.
     settings: core::ffi::c_int,
 }
 

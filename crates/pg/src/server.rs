@@ -16,8 +16,8 @@ pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Expands to the argument that a wrapper passes to the server's function: the wrapper's parameter
-/// itself, or another expression made from it.
+/// Expands to the argument that a wrapper passes to the server's function. This is the wrapper's
+/// parameter `$arg`, or the expression `$passed` if there is one.
 macro_rules! passed {
     ($arg:ident) => {
         $arg
@@ -101,9 +101,9 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 /// Locks a relation in this mode until the transaction ends, or until the current subtransaction is
 /// rolled back.
 ///
-/// In a query, `LockRelationOid` alone would assign the lock to the query's portal. If the portal
-/// is a cursor that fails in a later subtransaction, the server releases the portal's locks with
-/// that subtransaction.
+/// In a query, `LockRelationOid` alone would make the query's portal the owner of the lock. The
+/// portal can be a cursor, from which a later subtransaction reads. If the query then fails, the
+/// server rolls back only this subtransaction, but releases all locks of the portal.
 pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
     let _owner = TransactionOwner::begin();
     // SAFETY: the arguments may have any value.

@@ -18,8 +18,8 @@ use super::fmgr::Call;
 use super::memory::check_interrupts;
 use super::{server, text, varlena};
 
-/// Distance between two entries of [`ServerText::marks`], as a number of units ([`Units`]). A
-/// longer distance saves memory, and makes the search for a position slower.
+/// Number of units ([`Units`]) of the text from one entry of [`ServerText::marks`] to the next. A
+/// larger number saves memory, but makes the search for a position slower.
 const UNITS_PER_MARK: usize = 1 << 7;
 /// Number of marks set between two checks for interrupts.
 const MARKS_PER_CHECK: usize = 1 << 11;
@@ -33,24 +33,26 @@ pub struct ServerText<'a> {
     converted: Option<Cow<'a, [u8]>>,
     /// Unit in which both forms are traversed together.
     units: Units,
-    /// Positions of the first unit and of each [`UNITS_PER_MARK`]th unit after it, by which a
-    /// position is found without a pass over the whole text.
+    /// Positions of the first unit and of each [`UNITS_PER_MARK`]th unit after it. The search for a
+    /// position begins at the last mark before it, instead of at the start of the text.
     marks: Vec<Position>,
 }
 
-/// Unit in which the UTF-8 form and the server's form of a text are traversed together. A position
-/// inside a unit has no equivalent in the other form.
+/// Unit in which the UTF-8 form and the server's form of a text are traversed side by side. Only
+/// positions between two units exist in both forms.
 enum Units {
     /// One code point, which is one character of the server.
     CodePoints,
-    /// One code point. The server counts each of its bytes as a character (SQL_ASCII).
+    /// One code point. Each of its bytes is one character of the server, because the database's
+    /// encoding is SQL_ASCII.
     Bytes,
-    /// One character of the server, which is one or more code points. The map has the number of
-    /// code points of each multibyte character, by its bytes.
+    /// One character of the server, which becomes one or more code points in UTF-8. The map has the
+    /// number of code points of each multibyte character of the text; its key is the character's
+    /// bytes.
     Characters(HashMap<Vec<u8>, usize>),
 }
 
-/// Position before a unit of a text, counted in four ways from 0.
+/// Position of the start of a unit in a text, counted in four ways, each from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Position {
     /// Bytes in UTF-8.
@@ -124,8 +126,8 @@ impl<'a> ServerText<'a> {
         Self::new(utf8, converted)
     }
 
-    /// Makes a text that exists in UTF-8 only. Its form in the server's encoding is what
-    /// [`text::datum`] returns.
+    /// Makes a text from its UTF-8 form, for a text that is not an SQL value. Converts it to the
+    /// server's encoding as [`text::datum`] does.
     pub fn from_utf8(utf8: Cow<'a, str>) -> Self {
         let converted = match text::server_bytes(&utf8) {
             Cow::Borrowed(_) => None,

@@ -1,9 +1,7 @@
 //! ANALYZE of columns whose values are too wide for the server's own statistics, such as
-//! signatures.
-//!
-//! The server stores no common values and no histogram of wide values. This module runs the
-//! server's analysis on shortened values, and stores the results under statistic kinds of this
-//! extension.
+//! signatures. The server stores no common values and no histogram of wide values. This module runs
+//! the server's analysis on shortened values, and stores the results under statistic kinds of this
+//! extension (codes in the `stakind` columns of `pg_statistic`).
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 
@@ -14,23 +12,27 @@ use super::fmgr::Call;
 use super::memory::maintenance_work_mem;
 use super::varlena;
 
-/// Size in bytes above which the server's analysis ignores values (`WIDTH_THRESHOLD` in analyze.c).
+/// Size in bytes above which the server's analysis keeps no value in its statistics
+/// (`WIDTH_THRESHOLD` in analyze.c). Larger values are shortened.
 const WIDE: usize = 1024;
 
 /// Type of variable length whose wide values can be shortened for ANALYZE.
 pub trait ShortSample {
-    /// Size in bytes of a shortened value without its header. As many bytes are read from the
-    /// beginning of a wide value.
+    /// Number of bytes, after the header, that are read from the beginning of a wide value and
+    /// passed to [`ShortSample::shorten`]. Also the maximum size of a shortened value without its
+    /// header.
     const SIZE: usize;
-    /// Statistic kind for the most common shortened values, with their frequencies.
+    /// Statistic kind under which the most common shortened values are stored, with their
+    /// frequencies. It replaces `STATISTIC_KIND_MCV`.
     const COMMON_KIND: u32;
-    /// Statistic kind for a sample of the shortened values that are not among the most common ones.
-    /// The values of the sample are evenly spaced in their sort order.
+    /// Statistic kind under which a sample of the other shortened values is stored: those that are
+    /// not among the most common ones. The sample is evenly spaced in their sort order. The kind
+    /// replaces `STATISTIC_KIND_HISTOGRAM`.
     const SAMPLE_KIND: u32;
 
     /// Makes a shortened value of the same type. `beginning` has the first [`Self::SIZE`] bytes of
     /// a wide value, without its header. Returns the bytes of the shortened value without a header;
-    /// `None` if the value cannot be shortened.
+    /// `None` if the value cannot be shortened, and then the server's analysis ignores it.
     fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
 }
 
@@ -51,9 +53,10 @@ struct Fetching {
     /// Memory left for shortened values, in bytes. When it is used up, wide values are not
     /// shortened.
     budget: usize,
-    /// Stored size of all sampled values so far, in bytes.
+    /// Stored size in bytes of all values that have been fetched so far. Divided by `count`, it is
+    /// the average width.
     stored_bytes: f64,
-    /// Number of sampled values so far, without NULLs.
+    /// Number of values that have been fetched so far, without NULLs.
     count: f64,
     /// True if a value was shortened.
     has_shortened: bool,
@@ -64,8 +67,9 @@ thread_local! {
 }
 
 /// Body of the `typanalyze` function of the SQL type that `S` represents. The function's argument
-/// is the server's description of the column to analyze. Returns false if the column is not to be
-/// analyzed. Raises an internal error unless the type is of variable length.
+/// is the server's description of the column to analyze. Returns the SQL boolean that the server's
+/// `std_typanalyze` returns: false means that ANALYZE skips the column. Raises an internal error
+/// unless the type is of variable length.
 pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     let stats = call.internal::<VacAttrStats>(0);
     // SAFETY: the server passes the statistics of a column, with its type.
@@ -88,8 +92,9 @@ pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
     Datum::from(wanted)
 }
 
-/// Computes the statistics of a column from a sample of `rows` rows of the table, which has
-/// `all_rows` rows. `fetch` returns the column's value in one row of the sample.
+/// Computes the statistics of a column and stores them in `stats`. The server calls this function
+/// with a sample of `rows` rows of the table, which has `all_rows` rows. `fetch` returns the
+/// column's value in one row of the sample.
 #[pg_guard]
 unsafe extern "C-unwind" fn compute<S: ShortSample>(
     stats: *mut VacAttrStats,

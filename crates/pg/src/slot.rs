@@ -83,9 +83,11 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Returns whether the slot's row, which is committed, is invisible to the snapshot of a
-    /// REPEATABLE READ or SERIALIZABLE transaction. Always false in READ COMMITTED, where each
-    /// statement takes a snapshot. Raises an internal error if the slot is empty.
+    /// Returns true if another transaction has committed the slot's row too late for the snapshot
+    /// of this REPEATABLE READ or SERIALIZABLE transaction. Returns false for a row that the
+    /// snapshot sees, and for a row that this transaction has written. Always false in READ
+    /// COMMITTED, where each statement takes a snapshot. The row must belong to `table`, and must
+    /// be committed or written by this transaction. Raises an internal error if the slot is empty.
     pub fn is_unseen(&self, table: Rel) -> bool {
         if !has_transaction_snapshot() {
             return false;
@@ -114,8 +116,8 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Calls a function with a slot for each row of a table that the active snapshot sees. Reads the
-/// whole table.
+/// Scans a whole table. Calls `each` once for every row that the active snapshot sees, with a slot
+/// that holds the row.
 pub fn for_each_row(table: Rel, mut each: impl FnMut(&Slot)) {
     let slot = Slot::new(table);
     // SAFETY: the table is open. The scan ends here or with an error, before the active snapshot

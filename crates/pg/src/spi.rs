@@ -23,15 +23,15 @@ thread_local! {
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Rows that a statement sees, compared with the outer statement: the one whose function runs the
-/// statement.
+/// Changes that a statement run by SPI sees. The outer statement is the SQL statement of the client
+/// that calls the function which runs the SPI statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// The statement sees the rows that the outer statement sees, without the changes that the
     /// outer statement itself has made.
     SameAsOuter,
-    /// The statement also sees later changes by this transaction and, in READ COMMITTED, by other
-    /// transactions.
+    /// The statement also sees the changes that this transaction has made since the outer statement
+    /// began and, in READ COMMITTED, the changes that other transactions have committed since then.
     Latest,
 }
 
@@ -42,15 +42,16 @@ pub fn value(statement: &CStr, parameters: &[Value]) -> Option<OwnedValue> {
 }
 
 /// Runs a SELECT with `parameters` as `$1`, `$2` and so on. Returns the first value of the first
-/// row: `None` if there is no row, and `Some(None)` for NULL.
+/// row: `None` if there is no row, and `Some(None)` for NULL. `sees` selects the changes that the
+/// SELECT sees.
 pub fn first(statement: &CStr, parameters: &[Value], sees: Sees) -> Option<Option<OwnedValue>> {
     let [value] = row(statement, parameters, sees)?;
     Some(value)
 }
 
 /// Runs a SELECT with `parameters` as `$1`, `$2` and so on. Returns the first `COLUMNS` values of
-/// the first row, each `None` for NULL. Returns `None` if there is no row. Raises an internal error
-/// if the row has fewer columns.
+/// the first row, each `None` for NULL. Returns `None` if there is no row. `sees` selects the
+/// changes that the SELECT sees. Raises an internal error if the row has fewer columns.
 pub fn row<const COLUMNS: usize>(
     statement: &CStr,
     parameters: &[Value],

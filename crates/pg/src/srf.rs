@@ -34,9 +34,10 @@ impl<T: SetReturning> SetReturning for Option<T> {
 }
 
 impl Call {
-    /// Returns the result of a set-returning SQL function that makes all rows in this call. `fill`
-    /// gets a function that adds one row: the values of its columns, `None` for NULL. Raises an
-    /// error if the query does not accept a set here.
+    /// Returns the result of a set-returning SQL function that makes all its rows in this call.
+    /// Calls `fill` once, with a function that adds one row to the result. The argument of this
+    /// function has the values of the row's columns, `None` for NULL. Raises an error if the query
+    /// does not accept a set here.
     pub fn return_collected(
         &mut self,
         fill: impl FnOnce(&Call, &mut dyn FnMut(&[Option<pg_sys::Datum>])),
@@ -96,8 +97,9 @@ impl Call {
         }
     }
 
-    /// Returns the result of a set-returning SQL function from a set that `begin` makes. Returns
-    /// all rows if the query prefers that; otherwise each call returns the next row.
+    /// Returns the result of a set-returning SQL function whose rows come from a [`SetReturning`].
+    /// `begin` makes this set. If the query prefers all rows at once, one call returns them all;
+    /// otherwise each call returns the next row.
     pub fn return_set<T: SetReturning>(&mut self, begin: impl FnOnce(&Call) -> T) -> pg_sys::Datum {
         if !self.is_asked_for_all() {
             return self.return_next(begin);

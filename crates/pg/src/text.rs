@@ -87,8 +87,10 @@ const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\
 /// Maximum growth of a text by a conversion, in output bytes per input byte
 /// (`MAX_CONVERSION_GROWTH`).
 const GROWTH: usize = 4;
-/// Minimum and maximum size, in bytes, of the pieces of a text that are converted one by one. The
-/// maximum fits the server's integers.
+/// Range of the limit on the size of a piece, in bytes. A text is converted in pieces, one in each
+/// call of the server. The limit begins at the end of this range. It drops to the start of the range
+/// after a character that cannot be converted, and doubles after each piece. The largest piece fits
+/// the server's integers.
 const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
 /// Number of converted pieces between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 10;
@@ -154,9 +156,10 @@ pub fn server_bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Converts a piece of a text up to the first character that the database's encoding does not have.
-/// Appends the result to `out`, and returns the number of converted bytes of `piece`. `conversion`
-/// is the server's conversion function, and `buffer` has room for its output.
+/// Converts `piece`, a part of a text, up to the first character that the database's encoding does
+/// not have. Appends the result to `out`, and returns the number of bytes of `piece` that were
+/// converted. `conversion` is the server's conversion function. `buffer` is working memory, with
+/// room for the output.
 fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<u8>) -> usize {
     // SAFETY: both buffers have the passed lengths. The server terminates its output with a zero
     // byte and, as requested, stops without an error at a character that it cannot convert.
@@ -177,10 +180,11 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// Returns the length in bytes of the first piece of `text` to convert, at most `most`. `halves`
-/// are the code points that can be the second of the two code points of one EUC_JIS_2004 character;
-/// other encodings have none. A piece does not end between these two code points, unless it
-/// consists of `halves` only.
+/// Returns the length in bytes of the first piece of `text`, which is converted next. `most` is the
+/// maximum length. In EUC_JIS_2004 two code points can make one character, which must not be divided
+/// between two pieces. `halves` holds the code points that can be the second one; it is empty for
+/// other encodings. So a piece does not end before a code point of `halves`, unless all code points
+/// after the first are in `halves`.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);
@@ -236,9 +240,10 @@ fn checked(bytes: &[u8], encoding: pg_enc::Type) -> &str {
             if encoding == pg_enc::PG_SQL_ASCII {
                 raised
                     .hint(
-                        "The encoding SQL_ASCII does not define which characters bytes represent. \
-                         If the text is in LATIN1, pass convert_from(convert(convert_to(x, \
-                         'SQL_ASCII'), 'LATIN1', 'UTF8'), 'SQL_ASCII').",
+                        "The encoding SQL_ASCII does not specify which characters the bytes \
+                         represent. If the text is in LATIN1, pass \
+                         convert_from(convert(convert_to(x, 'SQL_ASCII'), 'LATIN1', 'UTF8'), \
+                         'SQL_ASCII').",
                     )
                     .raise()
             } else {

@@ -22,7 +22,7 @@ struct UniqueKey {
     info: *mut pg_sys::IndexInfo,
     /// Predicate of the index, ready for execution; null if the index holds all rows.
     predicate: *mut pg_sys::ExprState,
-    /// Equality of each key column.
+    /// Equality operator of each key column.
     columns: Vec<EqualColumn>,
     /// True if the index treats two NULLs as equal.
     nulls_equal: bool,
@@ -45,8 +45,9 @@ pub struct UniqueKeys {
 type Indexed = Option<Vec<Option<pg_sys::Datum>>>;
 
 impl UniqueKey {
-    /// Reads the unique key of an open index; `None` if the index is not unique, not checked at
-    /// once, or not written yet.
+    /// Reads the unique key of an open index. Returns `None` unless the index is unique, is
+    /// maintained by INSERT and UPDATE, and is checked when a row is written. So it returns `None`
+    /// for deferrable keys and for exclusion constraints.
     ///
     /// # Safety
     /// The executor's state and the current memory context live as long as the key.
@@ -146,7 +147,7 @@ impl UniqueKeys {
     }
 
     /// Returns whether an existing row and a new row of the table have equal values in at least one
-    /// unique key. Raises an internal error if this is not the table that the keys were read from.
+    /// unique key. Raises an internal error if the keys were read from a table other than `table`.
     pub fn any_equal(&self, table: Rel, existing: &Slot, new: &NewRow) -> bool {
         assert_eq!(self.table, table.oid());
         // SAFETY: both are rows of the table. Values live until the context is reset.

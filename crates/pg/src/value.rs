@@ -41,8 +41,8 @@ impl ValueType {
         }
     }
 
-    /// Makes the type with this OID, whose values are passed by reference and have `length` bytes.
-    /// A negative `length` means variable length.
+    /// Describes the type with this OID without a lookup. Its values are passed by reference and
+    /// have `length` bytes. A negative `length` means variable length.
     pub fn by_reference(oid: Oid, length: i16) -> Self {
         ValueType {
             oid,
@@ -133,7 +133,7 @@ impl<'a> Value<'a> {
 
     /// Makes a value of a column's type from 64-bit words. The column has type `bigint` or a
     /// fixed-length type of this extension. Raises an internal error for other types, and if the
-    /// type has another length.
+    /// values of the type do not have the length of `words`.
     #[inline]
     pub fn from_words(words: &'a [u64], column: &pg_sys::FormData_pg_attribute) -> Self {
         let of = ValueType::from_attribute(column);
@@ -149,8 +149,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Makes a value of the type with this OID. Values of the type are passed by value and have
-    /// `length` bytes.
+    /// Wraps the datum of a built-in type whose values are passed by value and have `length` bytes.
     #[inline]
     fn small(datum: Datum, oid: Oid, length: i16) -> Self {
         Value {
@@ -200,7 +199,7 @@ impl<'a> Value<'a> {
         Self::small(Datum::from(value), pg_sys::OIDOID, 4)
     }
 
-    /// Makes a `tid` that points to a row address.
+    /// Makes a `tid`. Borrows the row address `value` instead of copying it.
     pub fn tid(value: &'a pg_sys::ItemPointerData) -> Self {
         Value {
             datum: Datum::from(core::ptr::from_ref(value)),
@@ -246,9 +245,9 @@ impl<'a> Value<'a> {
         unsafe { pgrx::varlena::varatt_is_4b_u(self.datum.cast_mut_ptr()) }
     }
 
-    /// Calls a function with the bytes of a varlena after its header. Copies the bytes first if the
-    /// value is compressed, has a short header or is in TOAST, and frees the copy after the call,
-    /// because a caller may do so for millions of rows. Raises an internal error for values of
+    /// Calls `each` with the bytes of a varlena after its header. If the value is compressed, has a
+    /// short header or is in TOAST, makes a copy for the call. Frees the copy after the call,
+    /// because a statement may read millions of values. Raises an internal error for values of
     /// other types.
     #[inline]
     pub fn with_body<T>(self, each: impl FnOnce(&[u8]) -> T) -> T {
@@ -367,8 +366,9 @@ impl<'a> Value<'a> {
         Oid::from(self.datum.value() as u32)
     }
 
-    /// The same value with type `text`, for a type that is stored like `text`. A `char(n)` becomes
-    /// `bpchar` instead. Raises an internal error for any other type.
+    /// Returns the same value with type `text`. The value's type must be stored like `text`,
+    /// such as `varchar` or a domain over it. A value of type `char(n)`, or of a domain over it,
+    /// gets the type `bpchar` instead. Raises an internal error for any other type.
     pub fn as_text(self) -> Self {
         let base = catalog::base_type(self.of.oid);
         let is_char = base == pg_sys::BPCHAROID;
@@ -380,8 +380,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value with the type `oid`, which has the same base type as the value's own type.
-    /// Raises an internal error for a type with another base type.
+    /// Returns the same value, labelled as a value of the type whose OID is `oid`. Both types must
+    /// have the same base type, for example a domain and its base type. Raises an internal error if
+    /// they do not.
     pub fn relabelled(self, oid: Oid) -> Self {
         assert!(oid == self.of.oid || catalog::base_type(oid) == catalog::base_type(self.of.oid));
         Value {
@@ -390,8 +391,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Text form of the value, as its type's output function writes it. It stays in the encoding of
-    /// the database; bytes that are not UTF-8 become replacement characters.
+    /// Text form of the value, as its type's output function writes it. The bytes are read as UTF-8,
+    /// whatever the database's encoding is. Invalid bytes become replacement characters. Use
+    /// [`Value::utf8`] to convert the text from the database's encoding.
     pub fn output(self) -> String {
         String::from_utf8_lossy(&self.output_bytes()).into_owned()
     }
@@ -477,14 +479,15 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns whether any bits are a valid value of a fixed-length type: true for `bigint` and for
-/// types of this extension.
+/// Returns whether every bit pattern is a valid value of this fixed-length type. True for `bigint`
+/// and for types that are not built in, such as the types of this extension.
 fn takes_any_words(oid: Oid) -> bool {
     is_not_builtin(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not built into the server. The server trusts the bytes of values of
-/// its built-in types. Functions of this extension check the bytes of values of its own types.
+/// Returns whether a type is not built into the server. Only values of such types are made from
+/// unchecked bytes: this extension's functions check the bytes of its own types, but the server
+/// trusts the bytes of built-in types.
 fn is_not_builtin(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }
@@ -501,7 +504,8 @@ pub struct OwnedValue {
 
 impl OwnedValue {
     /// Makes a value from 64-bit words. `oid` is `bigint` or a fixed-length type of this extension.
-    /// Raises an internal error for other built-in types, and if the type has another length.
+    /// Raises an internal error for other built-in types, and if the values of the type do not have
+    /// the length of `words`.
     #[inline]
     pub fn from_words(words: &[u64], oid: Oid) -> Self {
         let of = ValueType::from_oid(oid);

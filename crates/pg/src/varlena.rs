@@ -91,7 +91,8 @@ pub fn by_reference<T: Copy>(value: T) -> pg_sys::Datum {
     }
 }
 
-/// Makes the C string that a type's output function returns, in the current memory context.
+/// Makes a C string in the current memory context, for example the result of a type's output
+/// function.
 pub fn cstring(text: &str) -> pg_sys::Datum {
     // SAFETY: one byte more than the text is allocated, for the terminator.
     unsafe {

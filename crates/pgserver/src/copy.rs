@@ -17,7 +17,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Programs that must be real files in the copy, not links.
+/// Programs that must be real files in the copy, not links: they resolve links in their own path
+/// before they look for other files relative to it.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
 /// Files of a built extension, ready to be installed.
@@ -44,11 +45,11 @@ pub struct PrivateCopy {
 
 impl PrivateCopy {
     /// Creates or updates a private copy of the PostgreSQL that `config` describes. The copy is in
-    /// `preferred`, or in a folder for temporary files if `user` cannot reach `preferred`, such as
-    /// a checkout under /root.
+    /// the folder `preferred`. If `user` cannot run programs there, for example below /root, the
+    /// copy is in a folder for temporary files.
     ///
     /// # Errors
-    /// When no folder can be written from which `user` can run programs.
+    /// When no folder is both writable and accessible to `user`.
     pub fn make(config: &PgConfig, preferred: &Path, user: &OsUser) -> Result<Self> {
         let mut reasons = String::new();
         for root in candidate_dirs(preferred, &config.major.to_string()) {
@@ -213,10 +214,11 @@ pub fn own_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links the folders `NAME.libs` next to the installation, if there are any, into the copy, whose
-/// root folder is `root`. `bindir` is the folder of the installation's programs. A PostgreSQL from
-/// a Python wheel has its libraries in such folders, and finds them relative to the file that loads
-/// them.
+/// Links the shared libraries of a PostgreSQL that was installed from a Python wheel. `bindir` is
+/// the folder of the installation's programs, and `root` is the root folder of the copy. The
+/// libraries are in folders called `NAME.libs` next to the installation. Programs look for these
+/// folders relative to their own path, so the copy has links to them at the same relative path. Does
+/// nothing for other installations.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
         for name in entries(dir)? {

@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(10);
 static RUNNING: Mutex<Vec<Weak<Process>>> = Mutex::new(Vec::new());
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Postmaster that is a child of this program, which must reap it.
+/// Postmaster that this program has started as a child process. The program must reap it.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Mutex<Child>,

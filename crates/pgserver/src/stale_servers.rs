@@ -55,8 +55,8 @@ impl Lock {
 }
 
 /// Stops the servers in `dir` whose names begin with `prefix`, and returns the number of stopped
-/// servers. The caller must hold the [`Lock`] for the purpose with which these names begin, so that
-/// no server of another running command is stopped.
+/// servers. `prefix` is the purpose of the servers, such as `test`. The caller must hold the
+/// [`Lock`] for this purpose: without it, the servers may belong to another running command.
 ///
 /// # Errors
 /// When `dir` cannot be read, or a server does not stop within 30 seconds.

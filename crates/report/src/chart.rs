@@ -137,8 +137,9 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     }
 }
 
-/// Returns the CSS classes of a bar: one for each radius that is at least the bar's distance, and
-/// `chosen` if the radius that the page shows at first is one of these radii.
+/// Returns the CSS classes of a bar. The bar has a class `within-N` for the radius with index N in
+/// the report if the pairs of the bar are within this radius. It also has the class `chosen` if
+/// they are within the radius that the page shows at first.
 fn css_classes(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {

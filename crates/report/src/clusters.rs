@@ -1,5 +1,6 @@
-//! List of the largest clusters on the report page. The differences of each row from the kept row
-//! of its cluster are marked.
+//! List of the largest clusters on the report page. A cluster is a set of near-duplicate rows. One
+//! row of it, the kept row, stays when the other rows are removed. The differences of each other row
+//! from the kept row are marked.
 use std::fmt::Write;
 
 use neardup_textdiff::{Diff, Host, Kind, Span};
@@ -206,8 +207,9 @@ fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
 }
 
 /// Appends the list item of the row `member`, with the differences between its text and the text of
-/// the kept row. The differences are unfolded if `is_first_difference` is true, which then becomes
-/// false.
+/// the kept row. `is_first_difference` is true until the first differences of an unfolded cluster
+/// are appended. These are shown unfolded, and the flag becomes false. All other differences are
+/// folded.
 fn push_member(
     html: &mut String,
     report: &Report,

@@ -1,10 +1,13 @@
-//! Plain data of a report, from which the page is made.
+//! Plain data of a report, from which the page is made. A cluster is a set of near-duplicate rows at
+//! one radius, the maximum distance. One row of each cluster is kept, and the SQL on the page
+//! removes the other rows.
 
 /// Maximum number of radii on a page. The stylesheet has a fixed set of rules, one for each radius.
 /// [`page`](crate::page()) panics if a report has more radii.
 pub const MAX_RADII: usize = 17;
 
-/// Kind of the distances between rows.
+/// Kind of the distances between rows. It determines their unit, and whether they show the
+/// similarity of the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Hamming distance of fingerprints with this number of bits. It does not estimate a
@@ -102,8 +105,9 @@ impl Histogram {
         counted.last().map(|bar| bar.distance)
     }
 
-    /// Returns true if nearly all pairs of different values have an even distance, as perceptual
-    /// hashes with half of their bits set do.
+    /// Returns true if nearly all pairs of different values have an even distance. That is so for
+    /// perceptual hashes that have exactly half of their bits set: the distance between two such
+    /// hashes is always even.
     pub fn is_even(&self) -> bool {
         /// Minimum number of pairs with even distances. With fewer pairs, the result is false.
         const MIN_PAIRS: u64 = 20;

@@ -10,7 +10,7 @@ const CONTEXT_LETTERS: usize = 140;
 /// the number of characters ([`Part::More`]).
 const MAX_CHANGE_CHARACTERS: usize = 1200;
 /// Number of table rows after which a comparison ends with [`Row::End`]. A change or an equal
-/// passage is not divided, so a table may have a few more rows.
+/// passage that has begun is still shown in full, so a table may have a few more rows.
 const MAX_ROWS: usize = 400;
 
 /// Part of a table cell, which shows one of the two texts.
@@ -82,7 +82,7 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Adds a passage that differs at most in white space: `old` in the first text and `new` in the
     /// second text. If `old` equals `new`, each line end in the passage ends a row, so that both
-    /// columns stay aligned.
+    /// columns stay aligned. Otherwise the passage is added to the current row, which does not end.
     fn equal(&mut self, old: &'a str, new: &'a str) {
         if old != new {
             self.push(old, new);
@@ -104,9 +104,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Adds a change of the passage `old` of the first text to the passage `new` of the second
-    /// text. The change also ends the row if one passage is empty and the other ends with a line
-    /// end.
+    /// Adds a change: the first text has the passage `old` where the second text has `new`. If one
+    /// passage is empty and the other ends with a line end, the change ends the current row.
     fn change(&mut self, old: &'a str, new: &'a str) {
         mark(&mut self.old, old);
         mark(&mut self.new, new);

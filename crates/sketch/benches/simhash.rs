@@ -1,5 +1,5 @@
-//! Speed of `Sketcher::simhash64`, `simhash128` and `passages`, in bytes of text a second of one
-//! thread.
+//! Speed of `Sketcher::simhash64`, `simhash128` and `passages` in one thread, in bytes of text per
+//! second.
 //!
 //! `cargo bench -p neardup-sketch` measures generated texts. With `SKETCH_BENCH_TEXT=file` the
 //! lines of a file are measured too, each as one document.
@@ -15,7 +15,9 @@ use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::{Sketcher, TextOptions, simhash64_features};
 use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
-/// Measures `compute` for each document.
+/// Measures the time in which `compute` processes all `documents`, and reports it in bytes per
+/// second. `group` and `name` identify the measurement; the average size of the documents is added
+/// to `name`.
 fn measure_each(
     c: &mut Criterion,
     [group, name]: [&str; 2],
@@ -44,7 +46,7 @@ fn measure_options(c: &mut Criterion, name: &str, documents: &[&str], options: &
     });
 }
 
-/// Measures the same features, hashed and counted in 128 bits.
+/// Measures 128-bit fingerprints of English-like documents.
 fn wide(c: &mut Criterion) {
     let text = spaced("etaoinshrdlu", 4_000_000);
     let mut sketcher = Sketcher::new(TextOptions::SIMHASH);

@@ -1,4 +1,7 @@
-//! Radius of a search for candidate pairs, whose texts are then compared exactly.
+//! Radius of a search for candidate pairs, whose texts are then compared exactly. The wanted pairs
+//! are the pairs of texts whose similarity is at least a given one. A search compares sketches, which
+//! are fingerprints (bits) or signatures (values). It loses a wanted pair if the two sketches differ
+//! in more bits or values than the radius.
 //!
 //! Fingerprints and signatures estimate a similarity, so some pairs of similar texts have an
 //! estimate below the wanted similarity. A search for candidates therefore uses a larger radius.
@@ -8,10 +11,11 @@
 //! uniform between the wanted similarity and 1. In most collections more pairs are near 1, so fewer
 //! pairs are lost than the functions expect.
 
-/// Default of the argument `max_loss` of [`Estimator::candidate_bound`]: 1 % of the wanted pairs.
+/// Usual value of the argument `max_loss` of [`Estimator::candidate_bound`]: a search may lose 1 %
+/// of the wanted pairs.
 pub const USUAL_LOSS: f64 = 0.01;
-/// Number of similarities between the wanted similarity and 1, over which the expected loss is
-/// averaged.
+/// Number of similarities, evenly spaced between the wanted similarity and 1, over which the
+/// expected loss is averaged.
 const SAMPLES: usize = 100;
 
 /// Kind of sketch that estimates Jaccard similarities by the number of bits or values in which two
@@ -116,7 +120,7 @@ impl Tails {
         }
     }
 
-    /// Increases the number of differences, `bound`, by one, and updates the sums.
+    /// Increases the number of differences, `bound`, by one, and updates the probabilities in `sums`.
     fn advance(&mut self) {
         self.bound += 1;
         let (left, bound) = (self.trials - self.bound + 1, self.bound);

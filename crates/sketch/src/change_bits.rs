@@ -1,4 +1,5 @@
-//! Number of differing bits of two fingerprints that each change between two texts causes.
+//! Attributes the differing bits of two fingerprints to the changes between their texts: for each
+//! change, counts the bits that differ because of it.
 
 use crate::feature_list::{FeatureEntry, FeatureList, sort};
 use crate::hash::FeatureHash;
@@ -9,9 +10,10 @@ use crate::simhash::Accumulator;
 /// Fingerprint function whose differing bits are attributed to the changes between two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitsOf {
-    /// `minhash64`. Each bit comes from the minimum of some hash values. If the minima of two texts
-    /// differ, the smaller one belongs to a feature that only one text has. The bit is counted for
-    /// the change that contains this feature. So the bits of all changes add up to the distance.
+    /// `minhash64`. Each bit comes from a minimum of hash values of the text's features. If the
+    /// minima of two texts differ, the smaller one belongs to a feature that only one text has. The
+    /// bit is counted for the change that contains this feature. So the bits of all changes add up
+    /// to the distance.
     Minhash64,
     /// `minhash128`, counted like [`BitsOf::Minhash64`].
     Minhash128,
@@ -35,9 +37,9 @@ pub(crate) struct OwnFeatures<'a> {
 }
 
 impl BitsOf {
-    /// Returns the number of differing bits that each of the `changes` changes between two texts
-    /// causes. `sides` holds the features of the first text and of the second text. Calls the
-    /// cancellation check `check` regularly.
+    /// Returns, for each change between two texts, the number of differing bits that it causes.
+    /// `changes` is the number of changes. `sides` holds the features of the first text and of the
+    /// second text. Calls the cancellation check `check` regularly.
     pub(crate) fn count(
         self,
         sides: &[OwnFeatures; 2],

@@ -1,4 +1,5 @@
-//! Comparison of two texts by their features, for display.
+//! Comparison of two texts by their features, for display. A feature is one token (such as a word)
+//! or several consecutive tokens, and has a weight in each text.
 
 use std::cmp::Ordering;
 
@@ -10,11 +11,12 @@ use crate::options::TextOptions;
 use crate::similarity::share;
 use crate::text_changes::{ChangedText, TextChanges, Wanted, text_changes};
 
-/// Number of elements that [`merge`] passes on between two calls of `check`.
+/// Number of calls of `each` in [`merge`] between two calls of `check`.
 const STEPS: usize = 1 << 16;
 
-/// Merges two ascending lists without repetitions. Calls `each` in ascending order, with an element
-/// of `a`, with an element of `b`, or with both if `order` finds them equal.
+/// Merges two lists that are ascending in `order` and without repetitions. Calls `each` in
+/// ascending order: with an element of `a`, with an element of `b`, or with both if `order` finds
+/// them equal.
 fn merge<'a, T>(
     mut a: &'a [T],
     mut b: &'a [T],
@@ -99,8 +101,8 @@ impl Side<'_> {
         all
     }
 
-    /// Returns the number of features in `all`, and the `top` heaviest of them in text order. `all`
-    /// holds the features that only this text has.
+    /// Returns the number of features in `all`, and the `top` heaviest of these features in text
+    /// order. `all` holds the features that only this text has.
     fn top(
         &self,
         mut all: Vec<&FeatureEntry>,
@@ -180,8 +182,9 @@ impl FeatureDiff {
 type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
 /// Returns the `top` largest changes between two texts. `own` holds two lists: the features that
-/// only the first text has, and the features that only the second text has. If `bits_of` names a
-/// fingerprint function, counts its differing bits for each change.
+/// only the first text has, and the features that only the second text has. `shared` holds the
+/// features that both texts have. If `bits_of` names a fingerprint function, counts its differing
+/// bits for each change.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],

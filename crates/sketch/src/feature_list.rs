@@ -1,4 +1,5 @@
-//! List of the features of a text, for display.
+//! List of the features of a text, for display. A feature is one token or several consecutive
+//! tokens, for example words, characters or lines.
 //!
 //! The tokens of the text are stored once, in text order, and a feature is a range of them. So a
 //! distinct feature of any length takes 24 bytes. The text of a feature is copied when it is read.
@@ -218,8 +219,9 @@ const MERGE_AT: usize = 1 << 16;
 /// Sink that collects the distinct features of a text and counts their occurrences.
 struct FeatureGatherer<'a> {
     tokens: Vec<u8>,
-    /// Offset in `tokens` of the first byte of the buffer that the sink receives next. The sink
-    /// receives the range of a feature relative to this byte.
+    /// Offset in `tokens` that corresponds to the start of the caller's buffer of tokens. The
+    /// caller passes each feature as a byte range of this buffer, and `base` converts it to a range
+    /// of `tokens`.
     base: usize,
     /// Collected features. The first entries, from the last merge, are sorted and distinct. Later
     /// entries have one occurrence each.

@@ -1,4 +1,5 @@
-//! Interface between the code that finds the features of a text and the code that uses them.
+//! Interface between the code that finds the features of a text and the code that uses them, such as
+//! a fingerprint. A feature is one token or several consecutive tokens, with separators between them.
 
 use std::ops::Range;
 
@@ -22,15 +23,16 @@ impl Position for usize {
     }
 }
 
-/// Batch of features that consist of `width` consecutive tokens each. A feature extends from the
-/// start of its first token to the start of the token `width` later, without the `gap` bytes of
-/// separator before that token.
+/// Batch of features that consist of `width` consecutive tokens each. A feature starts at each
+/// token that has enough tokens after it. A feature contains the separators between its tokens, but
+/// not the `gap` bytes of separator after its last token.
 #[derive(Clone, Copy)]
 pub(crate) struct Windows<'a, P> {
-    /// Tokens with separators, and [`crate::hash::windows::PAD`] more bytes.
+    /// Tokens with separators, followed by [`crate::hash::windows::PAD`] bytes that the hash
+    /// functions may read but that belong to no token.
     pub bytes: &'a [u8],
-    /// Byte offset of the start of each token, and the offset after the last token and its
-    /// separator.
+    /// Byte offset in `bytes` of the start of each token. The last element is the offset after the
+    /// last token and its separator.
     pub starts: &'a [P],
     /// Number of tokens in each feature.
     pub width: usize,
@@ -102,8 +104,8 @@ pub(crate) trait FeatureSink {
     }
 }
 
-/// Number of features that are sorted by length class at once. An index of a feature among them
-/// fits into a byte.
+/// Maximum number of features that are sorted by length class at once. The index of a feature in
+/// such a group fits into a byte.
 const BY_LENGTH: usize = 1 << 8;
 
 /// Number of length classes of features; see [`class`].

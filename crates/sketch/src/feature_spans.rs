@@ -1,4 +1,6 @@
-//! Positions of features in the text from which they were made.
+//! Finds the positions of features in the text from which they were made. The tokens of a text come
+//! from its normal form, in which letter case and the like are folded. So a feature is first
+//! located in the normal form, and this position is then traced back to the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -113,10 +115,9 @@ struct SpanFinder {
     ends: Vec<(usize, usize)>,
     /// For each feature, its first and its last token, as byte ranges of the normal form.
     found: Vec<[Option<Range<usize>>; 2]>,
-    /// Index of the next element of `starts`: the search has not reached the token that starts
-    /// there.
+    /// Index of the first element of `starts` that the search has not reached yet.
     next_start: usize,
-    /// Index of the next element of `ends`: the search has not reached the token that ends there.
+    /// Index of the first element of `ends` that the search has not reached yet.
     next_end: usize,
 }
 
@@ -170,10 +171,12 @@ impl SpanFinder {
         self.next_end == self.ends.len()
     }
 
-    /// Finds the words of the tokens in the normal form, each after the previous word.
+    /// Finds the position of each word in the normal form. `tokens` holds the words in text order, so
+    /// the position of a word is its first occurrence after the end of the previous word.
     ///
-    /// A text without a boundary in a megabyte was tokenized in parts, so a word may not be found.
-    /// Then the search stops, and the positions of all later features are unknown.
+    /// A text of a megabyte without a word boundary was tokenized in parts, so a word may not occur
+    /// in the normal form. Then the function stops, and the positions of all later features remain
+    /// unknown.
     fn follow_words(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let mut from = 0;
         for (n, (token, word)) in words(tokens).enumerate() {
@@ -192,8 +195,10 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the words of `jieba_search` in the normal form. Its tokens have each longer word after
-    /// the shorter words that it contains. `longer` has only the longer words, as tokens.
+    /// Finds the position of each word in the normal form, for the tokens of `jieba_search`. `tokens`
+    /// holds the longer words of a text in text order, and before each longer word the shorter words
+    /// that it contains. `longer` holds only the longer words. The position of a longer word is its
+    /// first occurrence after the previous longer word. The shorter words are found within it.
     fn follow_shorter_words(
         &mut self,
         tokens: &[u8],
@@ -237,9 +242,9 @@ impl SpanFinder {
         }
     }
 
-    /// Finds each character of the tokens in the normal form, in order. Used for tokens that leave
-    /// out only white space. A run of white space in the normal form is one separator in the
-    /// tokens.
+    /// Finds the position of each character of `tokens` in the normal form. It is for kinds of
+    /// tokens that contain all characters of the text in order, except white space. A run of white
+    /// space in the normal form is one separator in `tokens`.
     fn follow_chars(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let tokens = str::from_utf8(tokens).expect("tokens are cut between characters");
         let mut chars = normal.char_indices().peekable();
@@ -267,7 +272,8 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the first occurrence of the text of each feature in the normal form.
+    /// Finds each feature where its text first occurs in the normal form. It is for keywords, whose
+    /// tokens are not in text order.
     fn search(
         &mut self,
         tokens: &[u8],

@@ -1,4 +1,6 @@
-//! Growth of collections that unwinds, instead of aborting the process, if memory runs out.
+//! Growth of collections that unwinds, instead of aborting the process, if memory runs out. For
+//! allocations of all other code, the allocator of the process may have a reserve of memory. This
+//! module tells the allocator when to use it.
 //!
 //! The standard library aborts the process when an allocation fails. Collections that grow with a
 //! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the
@@ -33,24 +35,27 @@ pub fn on_failure(raise: fn() -> !) {
 }
 
 /// Returns true while this module tries an allocation whose failure it handles. The allocator of
-/// the process calls this function to decide whether it must use its reserve.
+/// the process may then report a failure. Otherwise it must use its reserve, because a failure
+/// would abort the process.
 #[must_use]
 pub fn may_fail() -> bool {
     MAY_FAIL.load(Ordering::Relaxed)
 }
 
-/// Makes the next growth of a collection fail, which unwinds. The allocator calls this function
-/// when it has used its reserve.
+/// Records that the allocator of the process has used its reserve. The next growth of a collection
+/// then unwinds as if its allocation had failed.
 pub fn report_shortage() {
     SHORTAGE.store(true, Ordering::Relaxed);
 }
 
-/// Returns true if [`report_shortage`] was called since the last call of this function.
+/// Returns true if [`report_shortage`] was called and the shortage was not handled yet, and marks
+/// it as handled. A growth that unwinds because of the shortage also marks it as handled.
 pub fn take_shortage() -> bool {
     SHORTAGE.load(Ordering::Relaxed) && SHORTAGE.swap(false, Ordering::Relaxed)
 }
 
-/// Unwinds because memory ran out, by the function that [`on_failure`] has set.
+/// Unwinds because memory ran out. Calls the function that [`on_failure`] has set. If none is set,
+/// unwinds with [`OutOfMemory`] as the payload.
 #[cold]
 pub fn raise() -> ! {
     match RAISE.get() {
@@ -60,8 +65,8 @@ pub fn raise() -> ! {
     }
 }
 
-/// Calls `reserve`, which tries an allocation and returns an error if it fails. Unwinds on this
-/// error, and also if [`report_shortage`] was called before.
+/// Calls `reserve`, which tries an allocation. Unwinds if `reserve` returns an error, and also if
+/// [`report_shortage`] was called before.
 #[cold]
 fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     MAY_FAIL.store(true, Ordering::Relaxed);
@@ -72,9 +77,9 @@ fn attempt(reserve: impl FnOnce() -> Result<(), TryReserveError>) {
     }
 }
 
-/// Tests whether `bytes` bytes can be allocated now, and unwinds otherwise. Called before code of
-/// another crate that allocates at most so many bytes, because a failed allocation there would
-/// abort the process.
+/// Tests whether `bytes` bytes can be allocated now, and unwinds otherwise. Does not keep the
+/// memory. Callers use this function before they call another crate that allocates up to `bytes`
+/// bytes, because a failed allocation in that crate would abort the process.
 pub fn ensure_available(bytes: usize) {
     attempt(|| Vec::<u8>::new().try_reserve_exact(bytes));
 }

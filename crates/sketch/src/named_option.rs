@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Defines an enum that implements [`NamedOption`] from one list of its values. `$parameter` is the
-/// name of the SQL parameter. Each value has a description, a constant of the struct
+/// Defines an enum from one list of its values, and implements [`NamedOption`] for it. `$parameter`
+/// is the name of the SQL parameter. Each value has a description, a constant of the struct
 /// `$Description`, whose field `name` is the name of the value in SQL.
 macro_rules! described_option {
     (

@@ -4,7 +4,8 @@ pub use crate::named_option::{NamedOption, UnknownName};
 pub use crate::tokens::kinds::{MAX_KEYWORDS, Tokens, TokensError};
 pub use crate::weight::Weight;
 
-/// Maximum number of tokens in a shingle.
+/// Maximum number of consecutive tokens in a feature ([`TextOptions::shingle`]). The SQL functions
+/// reject a greater number.
 pub const MAX_SHINGLE: usize = 100;
 
 /// Options for turning a text into features, such as the arguments of the SQL functions.

@@ -50,7 +50,8 @@ impl NamedOption for Unit {
     ];
 }
 
-/// Position of a segment in its text, and the range to cut.
+/// Position of a segment in its text. `cut` is the range to remove if the segment is deleted: it
+/// also contains white space around the segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Byte range of the segment, without white space at its ends.
@@ -64,7 +65,8 @@ pub struct Segment {
     pub cut: Range<usize>,
 }
 
-/// Number of bytes of lines, or of characters of sentences, between two calls of `check`.
+/// Interval between two calls of `check`. The unit is bytes of text for lines and paragraphs, and
+/// characters for sentences.
 const CHECK_EVERY: usize = 1 << 16;
 
 /// Returns the segments of a text in order. Calls `check` every few 10 kB.
@@ -540,7 +542,8 @@ mod tests {
             prop_assert_eq!(segment_hash(&text, &mut || ()), expected);
         }
 
-        /// Without gaps, sentences are the sentences of the whole text by UAX 29.
+        /// The texts are too short for a gap of [`MAX_GAP`] characters, so their sentences are
+        /// those of UAX 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let expected: Vec<&str> = (text.split_sentence_bounds())
@@ -551,7 +554,8 @@ mod tests {
         }
     }
 
-    /// Searches for the next letter are long. Without windows, time would be quadratic.
+    /// In these texts, UAX 29 searches far ahead for the next letter. If the text were not read in
+    /// windows of [`WINDOW`] bytes, the time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

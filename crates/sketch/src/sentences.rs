@@ -1,4 +1,5 @@
-//! Hash of the longest sentences of a text, by which an index for equality finds copies.
+//! Hash of the longest sentences of a text. With this hash, an ordinary index for equality finds
+//! copies.
 //!
 //! Copies of a text that differ only in a title, a date, links or a short paragraph share their
 //! longest sentences. A hash of these sentences therefore finds such copies with an ordinary index
@@ -23,11 +24,12 @@ use crate::memory::{Grow, GrowString};
 use crate::normalize::class::Class;
 use crate::normalize::{ensure_reordering, normalized, piece_len};
 
-/// Maximum number of sentences that a hash covers.
+/// Maximum number of sentences that a hash covers. The SQL function rejects a greater number.
 pub const MAX_SENTENCES: usize = 1000;
 
-/// Number of consecutive characters, other than letters and digits, that end a sentence. The limit
-/// bounds the time: at each possible sentence end, UAX 29 looks for the next letter.
+/// Length of a gap that ends a sentence, in characters. A gap is a row of characters that are
+/// neither letters nor digits. The limit bounds the time, because UAX 29 searches for the next
+/// letter at each possible sentence end.
 pub(crate) const MAX_GAP: usize = 16;
 
 /// Number of bytes that are searched for sentence ends at once. A longer sentence is cut into
@@ -110,8 +112,8 @@ struct SentenceBuffer {
 
 impl SentenceBuffer {
     /// Adds a character. After [`MAX_GAP`] characters without a letter or digit, passes all
-    /// sentences of the buffer to `each`. If the buffer has [`WINDOW`] bytes, passes all sentences
-    /// but the last.
+    /// sentences of the buffer to `each`, and drops characters until the next letter or digit. If
+    /// the buffer has [`WINDOW`] bytes, passes all sentences but the last.
     fn push(&mut self, c: char, each: &mut impl FnMut(&str)) {
         if is_letter_or_digit(c) {
             self.gap = 0;
@@ -321,7 +323,8 @@ mod tests {
             prop_assert_eq!(hash(&text, number), expected);
         }
 
-        /// Without gaps, sentences are the sentences of the whole text by UAX 29.
+        /// The texts are too short for a gap of [`MAX_GAP`] characters, so their sentences are
+        /// those of UAX 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let normal: String = text.nfkc().collect();
@@ -332,7 +335,8 @@ mod tests {
         }
     }
 
-    /// Searches for the next letter are long. Without windows, time would be quadratic.
+    /// In these texts, UAX 29 searches far ahead for the next letter. If the text were not read in
+    /// windows of [`WINDOW`] bytes, the time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -1,4 +1,5 @@
-//! Shingles: features that consist of consecutive tokens.
+//! Shingles: features that consist of consecutive tokens. A sink (`FeatureSink`) receives the
+//! features of a text.
 
 use crate::feature_sink::{FeatureSink, Windows};
 use crate::hash::windows::PAD;
@@ -6,7 +7,8 @@ use crate::token_buffer::TokenBuffer;
 
 /// Separator between the words of a feature: the features of `the quick brown` are `the quick` and
 /// `quick brown`. No word contains the separator (see [`crate::tokens`]). So different shingles are
-/// different features, and users can write the features of a text themselves.
+/// different features, and users can write a feature by hand: its words with one space between
+/// them.
 pub const SEPARATOR: u8 = b' ';
 
 /// Separator between the lines of a feature, if the tokens are lines.

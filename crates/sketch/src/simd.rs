@@ -24,7 +24,8 @@ pub const ALL: [Simd; 4] = [
     Simd::Avx512Vbmi2,
 ];
 
-/// Instruction set in use, as the number of a [`Simd`]; 0 before the first call of `has`.
+/// Instruction set in use, as the number of a [`Simd`]; 0 before the first call of `has` or
+/// `use_at_most`.
 static USED: AtomicU8 = AtomicU8::new(0);
 
 /// Limits this process to the instruction set `most`, so that a test on one machine also runs the

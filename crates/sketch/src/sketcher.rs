@@ -112,8 +112,8 @@ impl Sketcher {
         self.feature_hashes_without(text, None, check)
     }
 
-    /// Like [`Sketcher::feature_hashes`], but leaves out the features that are in the set
-    /// `without`.
+    /// Like [`Sketcher::feature_hashes`], but ignores the features that are in `without`, a set of
+    /// common features. If `without` is `None`, ignores no features.
     pub fn feature_hashes_without(
         &mut self,
         text: &str,

@@ -51,8 +51,8 @@ pub struct Passage {
     /// `html`, they are from the visible text of the page. If the position is not known, they are
     /// from the normal form.
     pub text: String,
-    /// Position of the passage in the text, or `None` if it is not known. With the option `html`,
-    /// the position is in the visible text of the page.
+    /// Position of the passage in the text, or `None` if the passage cannot be located in the text.
+    /// With the option `html`, the position is in the visible text of the page.
     pub span: Option<CharSpan>,
     /// Number of distinct features of the passage, which the other text does not have.
     pub features: usize,
@@ -70,7 +70,8 @@ pub(crate) struct ChangedText<'a> {
 pub(crate) struct Wanted {
     /// Maximum number of changes returned: the largest ones.
     pub top: usize,
-    /// Fingerprint function whose differing bits are counted for each change, if any.
+    /// Fingerprint function, such as simhash. If present, the bits in which the two fingerprints
+    /// differ are counted for each change that causes them.
     pub bits_of: Option<BitsOf>,
 }
 
@@ -156,7 +157,9 @@ pub(crate) fn text_changes(
 /// Change between two texts: a pair of a run of the first text and a run of the second text, or a
 /// run of one text without a partner.
 struct Change {
-    /// Byte offset in the tokens of the first text, by which changes are sorted.
+    /// Byte offset in the tokens of the first text, by which changes are sorted. If only the second
+    /// text has a run, this is the offset of the shared feature before that run, or 0 if there is
+    /// none.
     at: usize,
     /// Number of features of both runs.
     features: usize,
@@ -205,7 +208,8 @@ fn count_bits(
     }
 }
 
-/// Marks a feature that only one text has, in place of the index of a shared feature.
+/// Number that marks a feature that only one text has. The number of a shared feature is its index
+/// in the list of shared features.
 const OWN: u32 = u32::MAX;
 
 /// Returns the runs of a text, in text order. `own` holds the features that only this text has, and
@@ -350,7 +354,7 @@ fn passages(
     passages
 }
 
-/// Returns, for each span, the first characters of the text at this span, at most `most`. The
+/// Returns the first characters of `text` at each span, at most `most` characters for each. The
 /// result for a span that is `None` is empty.
 pub(crate) fn beginnings(
     text: &str,

@@ -101,9 +101,9 @@ described_option! {
 }
 
 impl Weight {
-    /// Returns the function from a number of occurrences, 1 to 2^32 - 1, to the weight of a
-    /// feature in units of 2^-[`FRACTION_BITS`]. The weights of a text of at most 2^30 bytes add
-    /// up to less than 2^46.
+    /// Returns the function that maps the number of occurrences of a feature to its weight. The
+    /// number is from 1 to 2^32 - 1, and the weight is in units of 2^-[`FRACTION_BITS`]. The
+    /// weights of a text of at most 2^30 bytes add up to less than 2^46.
     #[must_use]
     pub fn function(self) -> fn(u64) -> u64 {
         self.description().function

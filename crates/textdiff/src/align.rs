@@ -1,5 +1,6 @@
-//! Alignment of the tokens of two texts: a long common sequence, found by the crate `similar`, and
-//! the changes between its tokens.
+//! Alignment of two texts: finds a long common subsequence of their tokens, and the changes between
+//! these equal tokens. The crate `similar` searches for the subsequence among the shared tokens,
+//! which occur in both texts.
 //!
 //! The Myers search of `similar` has Git's limit: beyond a cost of the square root of the number of
 //! tokens, it accepts a good split instead of the best one. The limit depends on the tokens alone,
@@ -18,14 +19,15 @@ use crate::host::{Host, push};
 const CHECK_EVERY: u32 = 1 << 20;
 /// Number of bytes that the vectors of the Myers search take for each token of the two texts.
 const SEARCH_BYTES: usize = 16;
-/// Number of bytes that the lists of searched tokens take for each token of the two texts, while
-/// the lists grow.
+/// Number of bytes that the lists of shared tokens take for each token of the two texts. Includes
+/// the old allocation of a list that grows.
 const LIST_BYTES: usize = 20;
-/// Number of bytes that a table of the search takes for each token of the longer text, if the
-/// shorter text has up to 64 tokens.
+/// Number of bytes that the search takes for each token of the longer text if the shorter text has
+/// up to 64 tokens. `similar` then fills a table with a row for each of these tokens.
 const TABLE_BYTES: usize = 65;
-/// Maximum number of bytes that are reserved for the table and for smaller allocations of the
-/// search. `similar` makes no larger table.
+/// Maximum number of bytes that are reserved for the table of `similar` ([`TABLE_BYTES`]). For
+/// longer texts, `similar` searches without a table. Its smaller allocations fit into the same
+/// reservation.
 const MAX_TABLE_BYTES: usize = 65 << 20;
 
 /// Tokens in which two texts differ, as a range in each text. At most one of the ranges is empty.
@@ -76,7 +78,7 @@ impl Counter<'_> {
     }
 }
 
-/// Tokens of a text, with a counter of the reads of tokens.
+/// Tokens of a text. `counter` counts each read of a token.
 struct Counted<'a, T> {
     tokens: Vec<T>,
     counter: &'a Counter<'a>,
@@ -95,19 +97,20 @@ impl<T> Index<usize> for Counted<'_, T> {
 /// Receives runs of equal tokens from `similar`, and collects the changes between them.
 struct Changes<'a> {
     found: Vec<Change>,
-    /// Position in the first text after the last equal token.
+    /// Position in the first text of the token after the last equal token.
     a: usize,
-    /// Position in the second text after the last equal token.
+    /// Position in the second text of the token after the last equal token.
     b: usize,
-    /// For each text, the positions of the tokens that are searched: the tokens that the other text
-    /// also has.
+    /// For each text, the positions of its shared tokens among all of its tokens. `similar` counts
+    /// only shared tokens, so its positions must be converted by these lists.
     searched: [&'a [u32]; 2],
     counter: &'a Counter<'a>,
 }
 
 impl Changes<'_> {
-    /// Adds the change between the last equal tokens and the positions `a` and `b` in the two
-    /// texts, if there are tokens between them.
+    /// Adds the change between the last equal token and the next one. `a` and `b` are the positions
+    /// of the next equal token in the two texts, or the lengths of the texts if none follows. Adds
+    /// nothing if there are no tokens in between.
     fn before(&mut self, a: usize, b: usize) {
         if self.a < a || self.b < b {
             let change = Change {
@@ -134,10 +137,10 @@ impl DiffHook for Changes<'_> {
     }
 }
 
-/// Returns the changes between the tokens of two texts, in text order. Tokens are given by their
-/// numbers.
+/// Returns the changes between two texts, in text order. `a` and `b` have the number of each token.
+/// Equal tokens have equal numbers.
 ///
-/// The search skips tokens that the other text does not have, so unrelated texts take little time.
+/// The search skips tokens that occur in one text only, so unrelated texts take little time.
 pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> {
     let (n, m) = (a.len(), b.len());
     let table = (TABLE_BYTES * n.max(m)).min(MAX_TABLE_BYTES);
@@ -174,8 +177,8 @@ pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> 
     changes.found
 }
 
-/// Returns the positions of the tokens of `own` that `other` also has. All token numbers are less
-/// than `distinct`.
+/// Returns the positions in `own` of the tokens that also occur in `other`. All token numbers are
+/// less than `distinct`.
 fn shared(own: &[u32], other: &[u32], distinct: usize) -> Vec<u32> {
     let mut has = vec![false; distinct];
     for &token in other {
@@ -264,7 +267,7 @@ mod tests {
         assert!(host.checks <= 2, "{}", host.checks);
     }
 
-    /// Returns the length of the longest common sequence of two texts.
+    /// Returns the length of the longest common subsequence of two texts.
     fn longest_common(a: &[u32], b: &[u32]) -> usize {
         let mut row = vec![0; b.len() + 1];
         for x in a {
@@ -283,7 +286,8 @@ mod tests {
     }
 
     proptest! {
-        /// Tokens between the changes are equal, and in short texts as many as possible.
+        /// The tokens between the changes are equal in both texts. In short texts, no alignment has
+        /// more equal tokens.
         #[test]
         fn is_the_shortest_of_short_texts(
             a in prop::collection::vec(0_u32..6, 0..40),

@@ -12,8 +12,8 @@ use crate::align::Change;
 use crate::host::{Host, push};
 use crate::tokens::Tokens;
 
-/// Maximum number of equal tokens between two changes that are joined. The equal tokens become part
-/// of the joined change.
+/// Maximum number of equal tokens between two changes for the two changes to be joined. The equal
+/// tokens then become part of the joined change.
 const MAX_JOINED_TOKENS: usize = 4;
 /// Number of changes or token positions between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 14;
@@ -60,10 +60,11 @@ fn move_by(change: &mut Change, by: isize) {
     change.b = moved(change.b.start)..moved(change.b.end);
 }
 
-/// Returns the number of tokens by which an insertion or deletion should move, negative for a move
-/// to the left. `own` is the range of the inserted or deleted tokens in their text. `tokens` has
-/// all tokens of this text, and `numbers` has the number of each token. The moved range stays
-/// between the tokens `from` and `to`.
+/// Returns the number of tokens by which an insertion or deletion should move so that it starts and
+/// ends at the best boundaries. A negative number is a move to the left. `own` is the range of the
+/// inserted or deleted tokens in their text. `tokens` has all tokens of this text, and `numbers`
+/// has the number of each token. The moved range starts at `from` or later, and ends at `to` or
+/// earlier.
 fn shift(
     tokens: &Tokens,
     numbers: &[u32],
@@ -92,8 +93,8 @@ fn shift(
     best.1 as isize - own.start as isize
 }
 
-/// Returns a score from 0 to 5 for a change that starts or ends before token `n`. The end of a
-/// paragraph has the highest score.
+/// Scores the boundary before token `n`, from 0 (no white space) to 5 (end of a paragraph). A
+/// change is easier to read if it starts and ends at boundaries with high scores.
 fn boundary(tokens: &Tokens, n: usize) -> u32 {
     if n == 0 || n == tokens.len() {
         return 4;
@@ -112,14 +113,16 @@ fn boundary(tokens: &Tokens, n: usize) -> u32 {
     }
 }
 
-/// Change with the number of characters of the longer of its two sides.
+/// Change with its length: the number of characters of its text in `a` or in `b`, whichever is
+/// longer.
 struct Sized {
     change: Change,
     chars: usize,
 }
 
-/// Joins two changes if at most [`MAX_JOINED_TOKENS`] equal tokens are between them, and these
-/// tokens have fewer characters than either change. Returns the resulting changes.
+/// Joins two neighbouring changes if at most [`MAX_JOINED_TOKENS`] equal tokens are between them,
+/// and these tokens have fewer characters than each of the two changes. Returns the resulting
+/// changes.
 fn joined(sides: &Sides, changes: Vec<Change>, host: &mut dyn Host) -> Vec<Change> {
     let size = |change: &Change| {
         let chars = |tokens: &Tokens, range: &Range<usize>| tokens.chars(range.clone());

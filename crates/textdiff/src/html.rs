@@ -52,8 +52,9 @@ pub fn is_shown_by_name(c: char) -> bool {
     c != '\r' && Control::from_char(c).is_some()
 }
 
-/// Writes a text as the content of an HTML element. Characters of [`is_shown_by_name`] become
-/// `<span>`s, so a text with such characters cannot be in an attribute.
+/// Writes a text as the content of an HTML element. Escapes markup. A character for which
+/// [`is_shown_by_name`] returns true becomes a `<span>` with its name, so the result cannot be used
+/// in an attribute.
 ///
 /// # Errors
 /// If `out` fails.

@@ -1,4 +1,6 @@
-//! Pieces: the parts of a comparison as a reader sees them, with long equal text folded.
+//! Pieces: the parts of a comparison as a reader sees them. Long equal text between two changes is
+//! folded: its head and its tail are shown beside the changes as context, and a note with the
+//! number of omitted words or letters replaces the middle.
 
 use std::ops::Range;
 
@@ -7,14 +9,14 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::tokens::is_blank;
 use crate::{Diff, Kind, Span};
 
-/// Minimum number of equal words that are folded. Fewer words are shown, because the note that
-/// replaces folded words is about as long.
+/// Minimum number of words in a folded middle. Fewer words are shown, because the note would be
+/// about as long.
 const MIN_FOLDED_WORDS: usize = 5;
-/// Minimum number of equal letters that are folded, if the context is in letters. Fewer letters are
-/// shown.
+/// Minimum number of letters in a folded middle, if the context is counted in letters. Fewer
+/// letters are shown.
 const MIN_FOLDED_LETTERS: usize = 60;
-/// Maximum number of characters by which a cut moves to the end of a word. A word that continues
-/// further is cut in two.
+/// If context that is counted in letters ends inside a word, it is extended to the end of the word.
+/// If this many characters of the word or more are missing, the word is cut in two instead.
 const MAX_CUT_SHIFT: usize = 40;
 
 /// Options that decide which parts of a comparison are shown.
@@ -38,13 +40,13 @@ impl View {
     }
 }
 
-/// Amount of equal text shown beside a change, in words or in letters.
+/// Amount of equal text that is shown before and after each change, in words or in letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// Number of words. Each punctuation sign and each Chinese character is one word.
     Words(usize),
-    /// Number of characters other than white space. Text is cut at the end of a word if the end is
-    /// near.
+    /// Number of characters other than white space. Context that ends inside a word is extended to
+    /// the end of the word, unless 40 or more characters are missing.
     Letters(usize),
 }
 
@@ -56,7 +58,7 @@ impl Context {
         }
     }
 
-    /// Returns the minimum number of words or letters that are folded.
+    /// Returns the minimum number of words or letters in a folded middle.
     fn min_folded(self) -> usize {
         match self {
             Self::Words(_) => MIN_FOLDED_WORDS,
@@ -79,7 +81,7 @@ impl Context {
         }
     }
 
-    /// Returns the byte offset after the first `count` units (words or letters) of a text.
+    /// Returns the byte offset at which the first `count` units (words or letters) of a text end.
     fn end(self, text: &str, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(last) => (self.units(text).nth(last)).map_or(text.len(), |unit| unit.end),
@@ -87,9 +89,10 @@ impl Context {
         }
     }
 
-    /// Returns the byte offset at which the shown tail of a text begins, after the first `count`
-    /// units (words or letters). With words, the tail begins at a word. With letters, the tail
-    /// begins with the white space before its first letter, so that it keeps its indentation.
+    /// Returns the byte offset at which the shown tail of a text begins. `count` is the number of
+    /// units (words or letters) before the tail. A tail in words begins at its first word. A tail
+    /// in letters begins with the white space before its first letter, and so keeps its
+    /// indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
             Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
@@ -97,9 +100,9 @@ impl Context {
         }
     }
 
-    /// Returns the number of units before a cut that is planned after the first `count` units. With
-    /// letters, the cut moves to the end of the word that it would divide, if that end is near.
-    /// With words, the result is `count`.
+    /// Returns the number of units (words or letters) after which a text is cut, if it should be
+    /// cut after `count` units. If a cut in letters would divide a word, it moves to the end of the
+    /// word, within the limit [`MAX_CUT_SHIFT`]. A cut in words does not move.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {
@@ -126,7 +129,7 @@ pub enum Piece<'a> {
         /// Part of the second text. In an equal piece, it differs from `a` at most in white space.
         b: &'a str,
     },
-    /// Equal text that is not shown.
+    /// Equal text that is replaced by a note.
     Folded {
         /// Part of the first text.
         a: &'a str,
@@ -144,8 +147,8 @@ pub struct Pieces<'a> {
     spans: std::slice::Iter<'a, Span>,
     view: View,
     is_first: bool,
-    /// Pieces that the iterator returns next: the folded text and the tail of an equal text whose
-    /// head it has returned.
+    /// Pieces that the iterator returns before it reads the next span: the folded middle and the
+    /// tail of an equal text, after the iterator has returned the head.
     pending: [Option<Piece<'a>>; 2],
 }
 
@@ -184,9 +187,10 @@ impl<'a> Pieces<'a> {
         ]
     }
 
-    /// Divides equal text into a head that is shown, folded text and a tail that is shown. `texts`
-    /// is the equal text in both texts. Returns `None` if all of it is shown. The first equal text
-    /// of a comparison has no head, and the last has no tail: there is no change beside them.
+    /// Divides equal text into the shown head, the folded middle and the shown tail. Returns `None`
+    /// if the text is shown completely. `texts` has the equal text as it is in the first text and
+    /// in the second text. `is_first` is true for the first equal text of a comparison. Its head is
+    /// empty, because no change precedes it. The tail of the last equal text is empty too.
     fn folded(&self, texts: [&'a str; 2], is_first: bool) -> Option<[Piece<'a>; 3]> {
         let context = self.view.context?;
         let is_last = self.spans.len() == 0;

@@ -1,5 +1,6 @@
-//! Spans: adds the white space between tokens to the changes and to the equal text, and computes
-//! offsets in bytes and characters.
+//! Spans: divides two texts into equal and changed spans. The changes are lists of tokens, without
+//! white space. This module adds each gap (white space between two tokens) to a change or to equal
+//! text, and computes offsets in bytes and characters.
 
 use std::ops::Range;
 
@@ -86,21 +87,25 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the white space of both texts, as equal text or as a change. `ends` has the byte offset
-    /// in each text at which the white space ends.
+    /// Adds the gaps that begin in the two texts at `self.at`. The gaps are equal text if they have
+    /// the same white space, and a change otherwise. `ends` has the byte offset at which the gap of
+    /// each text ends.
     fn gap(&mut self, ends: [usize; 2]) {
         let is_equal = self.rest(0, ends[0]) == self.rest(1, ends[1]);
         self.add(is_equal, ends);
     }
 
-    /// Adds tokens that only text `own` (0 or 1) has. `tokens` and `ranges` have an element for
-    /// each text. The added tokens are those in `ranges[own]`.
+    /// Adds a change whose tokens occur only in text `own` (0 or 1): the tokens `ranges[own]`. Both
+    /// arrays have an element for each text.
     ///
-    /// Text `own` has two gaps (white space) here, one before and one after the tokens. The other
-    /// text has one gap here. If the gap of the other text equals the gap before the tokens, these
-    /// two gaps become equal text, and the change contains the tokens and the gap after them.
-    /// Otherwise, if it equals the gap after the tokens, the change contains the gap before the
-    /// tokens and the tokens. If it equals neither, the change contains all three gaps.
+    /// Text `own` has a gap before these tokens and a gap after them. The other text has a single
+    /// gap at this position. The result depends on the white space in the three gaps:
+    ///
+    /// - If the single gap equals the gap before the tokens, this gap is equal text. The change
+    ///   contains the tokens and the gap after them.
+    /// - Otherwise, if the single gap equals the gap after the tokens, the change contains the gap
+    ///   before the tokens and the tokens.
+    /// - Otherwise the change contains the tokens and all three gaps.
     fn only_in(&mut self, own: usize, tokens: [&Tokens; 2], ranges: [&Range<usize>; 2]) {
         let other = 1 - own;
         let (mine, theirs) = (tokens[own], tokens[other]);
@@ -128,8 +133,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the part of text number `text` (0 or 1) that is not divided yet, up to byte offset
-    /// `end`.
+    /// Returns a part of text number `text` (0 or 1): from the offset up to which the text has been
+    /// divided, to the byte offset `end`.
     fn rest(&self, text: usize, end: usize) -> &str {
         &self.texts[text][self.at[text]..end]
     }

@@ -1,4 +1,4 @@
-//! Tokens: the units by which two texts are compared.
+//! Tokens: the units by which two texts are compared, such as words and punctuation signs.
 //!
 //! Tokens are the segments of [UAX 29] other than white space: words, numbers, single punctuation
 //! signs and single Chinese characters. White space is not a token, because equal spaces would
@@ -14,15 +14,16 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::TooLong;
 use crate::host::{Host, push};
 
-/// Maximum number of bytes of a text that is compared.
+/// Maximum number of bytes of a text. For a longer text, a comparison returns [`TooLong::Bytes`].
 pub const MAX_BYTES: usize = 1 << 24;
-/// Maximum number of tokens of a text that is compared: about 3 MB of English.
+/// Maximum number of tokens of a text, enough for about 3 MB of English. For a text with more
+/// tokens, a comparison returns [`TooLong::Tokens`].
 pub const MAX_TOKENS: usize = 1 << 19;
 
-/// Number of segments or tokens between two calls of [`Host::check`].
+/// Number of tokens, or of other segments of a text, between two calls of [`Host::check`].
 const CHECK_EVERY: usize = 1 << 12;
-/// Number of bytes that the hash table of [`numbers`] takes for each token, including the old table
-/// while the table grows.
+/// Number of bytes that the hash table of [`numbers`] takes for each token. Includes the old table,
+/// which exists until a larger table is filled.
 const TABLE_BYTES: usize = 90;
 
 /// A text and the positions of its tokens.

@@ -1,5 +1,7 @@
 //! Conditions and order of an index scan that the planner considers, as far as they are known
-//! during planning.
+//! during planning. A condition on the last column may have a ball: all values within a radius of a
+//! centre. The columns before the last one are scope columns. Rows with equal values in them form a
+//! scope, and a search usually reads one scope.
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;
@@ -17,12 +19,12 @@ pub enum Radius {
     Null,
     /// The radius is known only when the query runs.
     Unknown,
-    /// Conventional radius of near-duplicates (`~=`).
+    /// Conventional radius of near-duplicates (`~=`). It depends on the length of the values.
     NearDuplicate,
     /// Radius in bits or, for signatures, in mismatches.
     Known(u32),
-    /// Radius of a ball of signatures, as a similarity or a number of mismatches. Converting a
-    /// similarity to mismatches needs the signatures' length, which the index knows.
+    /// Radius of a ball of signatures: a similarity or a number of mismatches. The length of the
+    /// signatures is needed to convert a similarity to mismatches. The index knows this length.
     Signatures(SignatureRadius),
 }
 
@@ -31,10 +33,12 @@ pub enum Radius {
 pub enum Order {
     /// Any order.
     None,
-    /// By distance from the centre of the condition's ball or, if no condition has a ball, by
-    /// distance from any value. The search reads rings of increasing radius around this value.
+    /// By distance from a value. Either the value is the centre of the condition's ball, or no
+    /// condition has a ball. The search reads rings of increasing radius around the value. It can
+    /// return the nearest rows before it reads the next ring.
     ByCenter,
-    /// By distance from another value than the centre of the condition's ball.
+    /// By distance from a value that is not the centre of the condition's ball. The search reads
+    /// all rows in the ball and sorts them before it returns the first one.
     ByAnother,
 }
 
@@ -60,10 +64,10 @@ pub struct PathQuals<'a> {
     pub order: Order,
     /// Scopes that the scan searches.
     pub scope: Scope,
-    /// Number of searches that the scan makes: the number of elements of the array for a condition
-    /// `= ANY (array)`, otherwise 1.
+    /// Number of searches that the scan makes: 1, or the number of elements of the array in a
+    /// condition `= ANY (array)`.
     pub times: f64,
-    /// True if the search may use bands (groups of a signature's hashes), by which it can miss
+    /// True if the search may use bands (groups of a signature's hashes) even if it can then miss
     /// rows.
     pub approximate: bool,
     /// Number of elements of the query array in the condition `&&`. The smallest number if there

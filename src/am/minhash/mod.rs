@@ -1,4 +1,6 @@
-//! Indexes on MinHash signatures. Each row has one index entry for each band of its signature.
+//! Indexes on MinHash signatures. A row has an index entry for each band (group of hashes) of its
+//! signature. Signatures can be compared if they have the same number of hashes, the same scheme
+//! (kind of hash function) and the same seed.
 pub mod options;
 pub mod search;
 
@@ -10,7 +12,8 @@ use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::Value;
 
-/// Returns the scheme hash of a signature: [`bands::scheme_hash`] of its scheme and seed.
+/// Returns a hash of the scheme and the seed of a signature ([`bands::scheme_hash`]). Keys of bands
+/// depend on it, so signatures with different schemes or seeds have different keys.
 pub fn scheme_hash(signature: &Signature) -> u64 {
     bands::scheme_hash(signature.scheme.code(), signature.seed)
 }
@@ -25,7 +28,7 @@ pub fn expect_length(index: Rel, bands: &Bands, signature: &Signature) {
             format!("signature length does not match index \"{name}\""),
         )
         .detail(format!(
-            "The signature has {hashes} hashes, but the index is for signatures of {}.",
+            "The signature has {hashes} hashes, but the index requires signatures with {} hashes.",
             bands.hashes()
         ))
         .hint(format!(

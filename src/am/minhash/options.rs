@@ -1,4 +1,5 @@
-//! Options of an index on MinHash signatures, and the bands that follow from them.
+//! Options of an index on MinHash signatures, and the bands (groups of a signature's hashes) that
+//! follow from them. Values out of range raise an error.
 use neardup_blocktree::bands::{Bands, BandsError, MAX_BAND_WIDTH, MAX_BANDS};
 use neardup_blocktree::metric::NEAR_DUPLICATE_SIMILARITY;
 use pgrx::PgSqlErrorCode;
@@ -6,7 +7,7 @@ use pgrx::PgSqlErrorCode;
 use crate::types::signature::{Bound, HASHES};
 use neardup_pg::errors::UserError;
 
-/// Maximum number of hashes in a band.
+/// Maximum of the option `rows`, the number of hashes in a band.
 pub const MAX_ROWS: i32 = MAX_BAND_WIDTH as i32;
 
 /// Number of hashes in a signature if the option `hashes` is not given. `minhash()` makes as many
@@ -16,7 +17,7 @@ pub const DEFAULT_HASHES: usize = 128;
 /// Options of an index on signatures as the user gave them.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct BandOptions {
-    /// Least estimated similarity of most searches, from 0 to 1; 0 if not given.
+    /// Minimum similarity for which most searches ask, from 0 to 1; 0 if not given.
     pub similarity: f64,
     /// Number of hashes in a signature; 0 if not given.
     pub hashes: usize,
@@ -64,7 +65,7 @@ impl BandOptions {
             let (what, hint) = if named {
                 (
                     format!(
-                        "cannot cut signatures into {count} bands of {} rows",
+                        "cannot divide signatures into {count} bands of {} rows",
                         self.rows.max(1)
                     ),
                     "Omit \"bands\" and \"rows\" to let neardup choose them from the similarity.",
@@ -72,7 +73,7 @@ impl BandOptions {
             } else {
                 (
                     format!("cannot find all signatures of similarity {similarity} by bands"),
-                    "Choose a higher similarity, or signatures of fewer hashes.",
+                    "Choose a higher similarity, or use signatures with fewer hashes.",
                 )
             };
             UserError::new(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE, what)

@@ -1,11 +1,13 @@
-//! Search of an index on MinHash signatures.
+//! Search of an index on MinHash signatures. A band is a group of a signature's hashes, and a
+//! sketch is a short summary of a signature. The index stores the hash of each band and the sketch,
+//! but not the signature. Two signatures have a band in common if they are equal in all hashes of
+//! the band.
 //!
-//! A band is a group of a signature's hashes. By rows that have a band in common with the query, a
-//! search finds all rows up to a guaranteed number of mismatches. For a larger radius, the search
-//! reads the sketches of all rows, and finds all of them too. A sketch is a short summary of a
-//! signature, which the index stores. If both the query and the session allow it, the search uses
-//! the bands also for a larger radius, and may miss rows. The index does not store signatures, so
-//! the server rechecks each row.
+//! By rows that have a band in common with the query, a search finds all rows up to a guaranteed
+//! number of mismatches (positions in which two signatures differ). For a larger number, the search
+//! reads the sketches of all rows, and finds all matching rows too. If both the query and the
+//! session allow it, the search uses the bands also for a larger number, and may miss rows. The
+//! server rechecks each row that the search finds.
 use std::rc::Rc;
 
 use neardup_blocktree::bands::{BandQuery, BandScan, Bands};

@@ -1,5 +1,5 @@
 //! Indexes on arrays of numbers, such as the hashes of a text's passages. A row has an index entry
-//! for each distinct element of its array, and one for the sum of the elements.
+//! for each distinct element of its array, and one for the sum of the hashes of these elements.
 pub mod search;
 
 use neardup_sketch::memory::GrowVec;
@@ -7,8 +7,9 @@ use neardup_sketch::memory::GrowVec;
 use neardup_pg::arrays;
 use neardup_pg::value::Value;
 
-/// Returns the elements that a row's array must have to contain the query array of `@>`, in the
-/// form of [`elements`]. `None` if the query array has a NULL, because no array contains NULL.
+/// Returns the distinct elements of `array`, the right operand of a condition `@>`, in ascending
+/// order. A row's array fulfils the condition if it has all of them. Returns `None` if `array` has
+/// a NULL, because then no row fulfils the condition.
 pub fn required_elements(array: Value) -> Option<Vec<u64>> {
     let has_null =
         array.with_body(|body| arrays::bigints(body).count() < arrays::element_count(body));

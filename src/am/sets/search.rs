@@ -29,7 +29,7 @@ enum SetQual {
     Overlaps(Vec<u64>),
     /// `@>`: the array has all of these elements. There is at least one.
     Contains(Vec<u64>),
-    /// `=`: the distinct elements of the array have this sum.
+    /// `=`: the hashes of the array's distinct elements have this sum.
     Equals(u64),
 }
 
@@ -70,8 +70,9 @@ impl<const N: usize> SetSearch<N> {
 }
 
 impl<const N: usize> NearSearch<N> for SetSearch<N> {
-    /// The index finds rows by one element. It knows neither the other elements of an array nor
-    /// their order, so other conditions need a recheck.
+    /// False if the only condition is `&&`, or `@>` with a single element. The search finds rows by
+    /// one element, or by the sum of the hashes of the elements. It therefore does not know whether
+    /// a row fulfils other conditions.
     fn rechecks(&self) -> bool {
         self.rechecks
     }

@@ -1,5 +1,7 @@
-//! Clustering of rows by fingerprints, signatures or texts: finds nodes (distinct values that have
-//! near-duplicates), ranks rows, groups nodes and lists clusters.
+//! Clustering of rows by fingerprints, signatures or texts. A node is a distinct value that has
+//! near-duplicates, with all rows that have this value. Rows are ranked by the order of the
+//! argument `keep`, and the rank of a node is the lowest rank of its rows. The method ([`Method`])
+//! assigns a representative to each node. The nodes of one representative are a cluster.
 //!
 //! Each list and array uses at most its share of `maintenance_work_mem` ([`share`]), and temporary
 //! files beyond it.
@@ -20,16 +22,17 @@ use neardup_pg::order_by::OrderBy;
 use neardup_pg::storage::temp::TempSpace;
 
 /// Metric by which rows are clustered: fingerprints, signatures or texts. `N` is the number of
-/// words that identify a node, and `M` is `N + 1`. `D` is the number of words of a key in
-/// [`Graph::crowded`].
+/// 64-bit words that identify a node, and `M` must be `N + 1`. `D` is the number of words of a key
+/// in [`Graph::crowded`], the list of nodes with too many pairs to list.
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
     /// Searches the index. Returns the nodes, their rows, and the pairs of near nodes that `method`
-    /// needs.
+    /// needs. `files` is the temporary space for the lists of the graph.
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<M, D>;
 
-    /// Replaces the rank of each node in `ranks` by the rank of its representative, for the method
-    /// `star`. `links` lacks some pairs of crowded nodes (nodes with too many pairs to list), so
-    /// this function finds them. Such a pair counts only if `accept` confirms it.
+    /// Applies the method `star`: replaces the rank of each node in `ranks` by the rank of its
+    /// representative. `links` has the nodes and their pairs. It lacks some pairs of crowded nodes
+    /// (nodes with too many pairs to list). This function finds the missing pairs itself, and uses
+    /// such a pair only if `accept` returns true.
     fn star(
         &mut self,
         files: &mut TempSpace,
@@ -38,8 +41,8 @@ pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
         accept: Accept,
     );
 
-    /// Replaces the rank of each node in `ranks` by the lowest rank in its connected component, for
-    /// the method `connected`.
+    /// Applies the method `connected`: replaces the rank of each node in `ranks` by the lowest rank
+    /// in its connected component.
     fn connected(&mut self, files: &mut TempSpace, links: Links<D>, ranks: &mut Paged<TempSpace>);
 
     /// Compares a member of a cluster with its representative, each given by the words that
@@ -110,9 +113,9 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
 }
 
 /// Ranks all rows in `members` in the order of `keep`, or by address if `keep` is `None`. The row
-/// to keep thus has the lowest rank of its cluster. Returns an entry for each row: the key is the
-/// node and the rank in one word, then the words that identify the node. The value is the row's
-/// address.
+/// to keep thus has the lowest rank of its cluster. Returns an entry for each row. Its value is the
+/// row's address. The first word of its key has the number of the node and the rank of the row. The
+/// other words of the key identify the node.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,
@@ -169,7 +172,7 @@ fn rank<const M: usize>(
 
 fn not_one_for_each() -> ! {
     UserError::invalid_parameter("\"keep\" returned an unexpected number of rows")
-        .detail("The expressions of \"keep\" must have exactly one value for each row.")
+        .detail("Each expression in \"keep\" must return exactly one value for each row.")
         .raise()
 }
 
@@ -208,8 +211,8 @@ fn list<const N: usize, const M: usize>(
     }
 }
 
-/// Returns an entry for each cluster with at least `min_size` rows: the key is the cluster, and the
-/// value is its number of rows.
+/// Returns an entry for each cluster with at least `min_size` rows. The key is the number of the
+/// cluster, and the value is its number of rows. `listed` has all rows by cluster.
 fn cluster_sizes<const M: usize>(
     listed: &mut ExternalSort<TempSpace, M>,
     min_size: u64,

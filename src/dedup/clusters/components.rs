@@ -113,9 +113,9 @@ fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
 fn check_keep(connection: &Connection, keep: &Query, key_type: KeyType) {
     let columns = columns(connection, keep);
     let [key] = columns[..] else {
-        UserError::invalid_parameter("keep must have one column: the keys, best first")
+        UserError::invalid_parameter("keep must have one column: the keys in order of preference")
             .detail(format!("The number of columns is {}.", columns.len()))
-            .hint("Write the order after the keys: SELECT id FROM docs ORDER BY published, id.")
+            .hint("Sort the keys with ORDER BY: SELECT id FROM docs ORDER BY published, id.")
             .raise()
     };
     key_type.require("the column of keep", key);
@@ -127,8 +127,9 @@ fn columns(connection: &Connection, query: &Query) -> Vec<pg_sys::Oid> {
     connection.open(&statement, &[], &[]).columns()
 }
 
-/// Returns a query for both keys of each pair that the caller's query returns. Its columns are
-/// `key` and `pair`, the number of the pair.
+/// Returns the text of a query for the keys in the pairs of the caller's query. The result has two
+/// rows for each pair, one for each key. Its columns are `key`, and `pair` with the number of the
+/// pair.
 fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     let [a, b] = [b"p.a", b"p.b"].map(|column| key_type.sql(column));
     [
@@ -144,8 +145,8 @@ fn ends_of_pairs(query: &Query, key_type: KeyType) -> Vec<u8> {
     .concat()
 }
 
-/// Returns the query `ends` ([`ends_of_pairs`]) with another column, `preference`: the position of
-/// the key in the result of `keep`, or NULL.
+/// Adds a third column, `preference`, to the query `ends` of [`ends_of_pairs`]. It has the position
+/// of the key in the result of `keep`, or NULL if `keep` does not return the key.
 fn with_preference(ends: &[u8], keep: &Query, key_type: KeyType) -> Vec<u8> {
     // The window function finds the position without the name of the key type's equality operator.
     [
@@ -164,8 +165,9 @@ fn with_preference(ends: &[u8], keep: &Query, key_type: KeyType) -> Vec<u8> {
 }
 
 /// Reads the pairs that the caller's query returns. Stores each distinct key once in `keys`, in the
-/// order of preference, and returns the pairs as numbers of keys. Keys that `keep` does not return
-/// follow the others, in key order.
+/// order of preference. First are the keys that `keep` returns, and then all further keys in key
+/// order. A key is a node of the returned graph. The number of the node is the position of the key
+/// in `keys`.
 fn read_pairs(
     connection: &Connection,
     query: &Query,
@@ -229,8 +231,9 @@ fn read_pairs(
     }
 }
 
-/// Clusters the numbered keys by their pairs. Stores each key in `clusters`, with the number of its
-/// representative and its own number.
+/// Clusters the numbered keys by their pairs in `links`. Reads the keys from `keys` in the order of
+/// their numbers. Stores a row for each key in `clusters`: the number of its representative, its
+/// own number, and the key.
 fn cluster(
     connection: &Connection,
     links: Links<1>,

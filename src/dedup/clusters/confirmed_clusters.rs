@@ -1,9 +1,11 @@
 //! Clusters of rows whose texts are compared, for the argument `confirm` of `neardup_clusters`.
+//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures (candidate
+//! nodes), and pairs of such nodes. Each candidate node is divided into new nodes. The rows of a
+//! new node have texts with the same features.
 //!
-//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures, and pairs
-//! of these nodes. Each candidate node is divided into new nodes of rows whose texts have the same
-//! features, so that equal texts are compared once. A pair of new nodes remains if the similarity
-//! of their texts reaches the bound.
+//! Equal texts are thus compared only once. A pair of new nodes remains if the similarity of their
+//! texts reaches the bound. Crowded nodes have too many pairs to list. The method `star` compares
+//! their texts when necessary.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
@@ -40,8 +42,8 @@ impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
     }
 }
 
-/// A new node is identified by the words of its candidate node, then by its own number. The number
-/// gives access to the features of its text.
+/// A new node is identified by the words that identify its candidate node, and one more word: the
+/// number of the new node. The features of its text have the same number in [`FeatureSets`].
 impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
     ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
 where
@@ -109,15 +111,16 @@ where
     }
 }
 
-/// List of rows with their features. The key is the row's address, two words with the hash of the
-/// features, and the offset of the features in [`FeatureSets`].
+/// List of rows with the features of their texts. The key has four words: the row's address, two
+/// words with the hash of the features, and the offset of the features in [`FeatureSets`]. Rows
+/// with the same features have the same hash, but a row without features has a hash of its own.
 type Texts = ExternalSort<TempSpace, 4>;
 
-/// Numbers of the new nodes of each candidate node. They are consecutive, so only the first number
-/// of each candidate node is stored.
+/// For each candidate node, the numbers of its new nodes. They are consecutive, so only the first
+/// of them is stored.
 struct NewNodes {
     first: Paged<TempSpace>,
-    /// Number of new nodes of all candidate nodes.
+    /// Total number of new nodes.
     count: u32,
 }
 
@@ -129,8 +132,9 @@ impl NewNodes {
 }
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
-    /// Reads the text of each row of the candidate nodes, and stores the features of the text in
-    /// `self.sets`. Returns the rows with the hashes and offsets of their features.
+    /// Reads the text of each row in `members`, which has the rows of the candidate nodes
+    /// ([`Graph::members`]). Appends the features of each text to `self.sets`. Returns an entry for
+    /// each row, with the hash of its text's features and their offset in `self.sets`.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
@@ -164,9 +168,10 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         texts
     }
 
-    /// Divides each candidate node into new nodes by the features of its rows. Returns an entry for
-    /// each row (its address, with the number of its new node as the value), and the numbers of the
-    /// new nodes of each of the `nodes` candidate nodes.
+    /// Divides each of the `nodes` candidate nodes into new nodes: rows whose texts have the same
+    /// features. `members` has the rows of the candidate nodes, and `texts` has the features of the
+    /// rows. Returns an entry for each row, and the new nodes of each candidate node. The key of an
+    /// entry is the row's address, and the value is the number of its new node.
     fn split_nodes(
         &mut self,
         files: &mut TempSpace,
@@ -226,8 +231,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, new_nodes)
     }
 
-    /// Adds to `graph` the pairs of new nodes whose texts are similar. Marks the new nodes of
-    /// crowded candidate nodes as crowded. `found` is the graph of the candidates.
+    /// Adds the pairs of new nodes with similar texts to `graph`. `found` is the graph of the
+    /// candidate nodes. If a candidate node is crowded, its new nodes are also crowded in `graph`.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,

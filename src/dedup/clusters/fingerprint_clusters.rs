@@ -1,7 +1,8 @@
-//! Clusters of rows by the Hamming distance of their fingerprints.
-//!
-//! The search for pairs of distinct fingerprints runs first. [`NodeBuilder`] then merges the pairs
-//! with the entries of the index. Each fingerprint of a pair becomes a node.
+//! Clusters of rows by the Hamming distance of their fingerprints. The search for pairs of distinct
+//! fingerprints runs first. [`NodeBuilder`] then merges the pairs with the entries of the index.
+//! Each fingerprint of a pair becomes a node in each scope (rows with equal values in the scope
+//! columns). The method `connected` needs only a forest: a small set of pairs that connects the
+//! same fingerprints as all pairs together.
 use neardup_blocktree::clusters::{Centers, split};
 use neardup_blocktree::crowded_centers::CrowdedCenters;
 use neardup_blocktree::crowded_centers::Nearness;
@@ -29,11 +30,11 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs above which a fingerprint is crowded. The graph lacks some pairs of two crowded
-/// fingerprints, so the method `star` compares these fingerprints itself when necessary.
+/// Number of pairs above which a fingerprint is crowded, for the method `star`. The search may omit
+/// a pair of two crowded fingerprints. `star` then compares such fingerprints itself.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest (a small set of pairs that connects the same
-/// fingerprints as all pairs together). If all of these searches fail, one search finds all pairs.
+/// Maximum number of searches for a forest. Each search may fail, because it meets index entries
+/// without a visible row. If all of them fail, one more search finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
 /// Finds the clusters of the rows of a fingerprint index and passes them to `give`. `radius` is in
@@ -73,10 +74,10 @@ struct NodeSearch<'a, const N: usize> {
     index: &'a Index<'a, N>,
     relations: &'a LockedIndex,
     plan: PairPlan<N>,
-    /// Index entries whose rows take part.
+    /// Index entries whose rows meet the caller's filter.
     wanted: Wanted,
-    /// Index entries that the current search reads: all entries or, if several scopes have the same
-    /// hash, only the entries of one scope for each hash.
+    /// Index entries that the current search reads. The index stores only hashes of scopes. If
+    /// several scopes have the same hash, a search for a forest reads only one of them at a time.
     part: Part,
     /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
     /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if
@@ -84,7 +85,8 @@ struct NodeSearch<'a, const N: usize> {
     invisible: TidList,
     /// True if fingerprints without a pair become nodes as well.
     singletons: bool,
-    /// True if the texts of all pairs are compared, so that a forest of pairs is not enough.
+    /// True if the texts of all pairs are compared afterwards. A forest is then not enough, because
+    /// some of its pairs may be rejected.
     is_confirmed: bool,
 }
 
@@ -152,11 +154,11 @@ impl<const M: usize> Centers<TempSpace, M> for AcceptedCenters<'_, M> {
 }
 
 impl<const N: usize> NodeSearch<'_, N> {
-    /// Finds a forest: a small set of pairs that connects, directly or in several steps, all
-    /// fingerprints that the full set of pairs connects.
+    /// Finds a forest: pairs that connect, directly or in several steps, all fingerprints that the
+    /// full set of pairs connects. Searches up to [`MAX_FOREST_SEARCHES`] times.
     ///
     /// # Errors
-    /// The reason why the pairs that were found may not connect all of these fingerprints.
+    /// The reason why the found pairs may not be a forest.
     fn forest<const M: usize>(&mut self, files: &mut TempSpace) -> Result<Graph<M, M>, Gap> {
         // Each search skips the entries that earlier searches found to be invisible, because a
         // fingerprint without a visible row connects nothing. Other sessions may insert more
@@ -172,9 +174,10 @@ impl<const N: usize> NodeSearch<'_, N> {
         Err(Gap::Invisible)
     }
 
-    /// Finds a forest if several scopes have the same hash. Runs several searches, each for one
-    /// scope of each hash, and joins their graphs. Returns `None` if the pairs that were found may
-    /// not connect all fingerprints that the full set of pairs connects.
+    /// Finds a forest in an index in which several scopes have the same hash. Searches one part of
+    /// the index after the other, and joins the graphs. A part has the entries of one scope for
+    /// each hash. Returns `None` if the index cannot be divided into parts, or if the found pairs
+    /// may not be a forest.
     fn forest_by_scopes<const M: usize>(&mut self, files: &mut TempSpace) -> Option<Graph<M, M>> {
         let wanted = &mut self.wanted;
         let is_wanted = |files: &mut TempSpace, entry| wanted.contains(files, entry);

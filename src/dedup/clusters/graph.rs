@@ -1,4 +1,6 @@
-//! Graph of near fingerprints or signatures and their rows, from which clusters are made.
+//! Graph from which clusters are made. Its nodes are distinct fingerprints or signatures with their
+//! rows, and its pairs are nodes that are near each other. The rows with equal values in the scope
+//! columns of the index form a scope. A pair is always within one scope.
 //!
 //! Each list uses its share of memory, and temporary files beyond it.
 use neardup_blocktree::clusters::{join, split};
@@ -22,28 +24,30 @@ pub struct Graph<const M: usize, const D: usize> {
     /// several scopes has two entries for each scope.
     pub ends: ExternalSort<TempSpace, 2>,
     /// Entries of crowded nodes, which have so many pairs that `ends` lacks some of them. A crowded
-    /// fingerprint has one entry: the node and the fingerprint, with the scope's number as the
-    /// value. A signature has one entry for each bucket (rows with equal leading key bits) in which
-    /// it is crowded: the node, the bucket and the sketch, with the index entry as the value.
+    /// fingerprint has one entry. Its key is the node and the fingerprint, and its value is the
+    /// number of the scope. A signature may be crowded in several buckets (rows with equal leading
+    /// key bits), and has an entry for each of them. The key is the node, the bucket and the sketch
+    /// (summary of the signature in the index), and the value is the index entry.
     pub crowded: ExternalSort<TempSpace, D>,
-    /// Number of pairs in the graphs that were appended to this graph. The pairs of the next
-    /// appended graph are numbered from it.
+    /// Number of pairs in the graphs that were appended to this graph. It is also the number of the
+    /// first pair of the next appended graph.
     pairs: u64,
-    /// Reason why the pairs may not connect all nodes that all pairs together would connect, if the
-    /// search looked only for a forest (a small set of pairs that connects the same nodes as all
-    /// pairs). Ignored for other graphs.
+    /// For the graph of a search for a forest (a small set of pairs that connects the same nodes as
+    /// all pairs): the reason why its pairs may not be a forest. Ignored for other graphs.
     pub gap: Gap,
 }
 
-/// Reason why pairs of [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not
-/// connect all nodes that the full set of pairs connects.
+/// Reason why the pairs of a search with
+/// [`Thinning::Forest`](neardup_blocktree::pairs::Thinning::Forest) may not connect all nodes that
+/// the full set of pairs connects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
     /// No reason: the pairs connect all of these nodes.
     None,
-    /// A fingerprint in a pair has no visible row, so it is not a node.
+    /// A fingerprint in a pair has no visible row. It is not a node, so it connects no other nodes.
     Invisible,
-    /// A fingerprint in a pair is in one of several scopes with the same hash.
+    /// Several scopes have the same hash. The forest may connect two nodes of one scope through a
+    /// fingerprint of another scope, which is not a valid connection.
     Scopes,
 }
 

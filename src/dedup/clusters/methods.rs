@@ -1,4 +1,8 @@
 //! Methods of clustering, `star` and `connected`: assign a representative to each node of a graph.
+//! Each node has a rank. In the method `star`, the representative of a node is the representative
+//! with the lowest rank that is near the node. A node that is near no representative represents
+//! itself. In the method `connected`, it is the node with the lowest rank in the connected
+//! component.
 use neardup_blocktree::clusters::{Centers, Components, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -26,15 +30,16 @@ impl Method {
             b"connected" => Method::Connected,
             _ => UserError::invalid_parameter("method must be 'star' or 'connected'")
                 .detail(
-                    "star: each member is within the radius of its representative. connected: \
-                     members are linked by chains of rows within the radius of each other.",
+                    "With star, each member of a cluster is within the radius of the \
+                     representative. With connected, a chain of rows links any two members. \
+                     Consecutive rows in a chain are within the radius of each other.",
                 )
                 .raise(),
         }
     }
 }
 
-/// Callback that is called after each entry of a crowded node, to report progress.
+/// Callback for progress reports. Called after each entry of a crowded node.
 type Done<'a> = &'a mut dyn FnMut();
 
 /// List of entries of crowded nodes (nodes with too many pairs to list), in the form of
@@ -56,8 +61,9 @@ impl<const D: usize> Links<D> {
         Progress::new(phase, "entries", total as f64)
     }
 
-    /// Replaces the rank of each node in `ranks` by the rank of its representative, by the method
-    /// `star`. `centers` finds representatives among crowded nodes.
+    /// Applies the method `star`: replaces the rank of each node in `ranks` by the rank of its
+    /// representative. `centers` finds the representatives among crowded nodes, whose pairs are not
+    /// all listed.
     pub fn star(
         mut self,
         files: &mut TempSpace,
@@ -94,8 +100,9 @@ impl<const D: usize> Links<D> {
         progress.finish();
     }
 
-    /// Replaces the rank of each node in `ranks` by the lowest rank in its connected component, by
-    /// the method `connected`. `connect` joins crowded nodes that are near each other.
+    /// Applies the method `connected`: replaces the rank of each node in `ranks` by the lowest rank
+    /// in its connected component. `connect` must connect crowded nodes that are near each other,
+    /// because their pairs are not all listed.
     pub fn connected(
         mut self,
         files: &mut TempSpace,
@@ -121,8 +128,8 @@ impl<const D: usize> Links<D> {
 /// End of a pair: the number of the node and, for the method `star`, the rank of the node.
 type End = (u32, u32);
 
-/// Brings together the two ends of each pair of nodes. Ends must be added in the order of their
-/// pairs.
+/// Joins the two ends of each pair of nodes. Ends must be added in the order of their keys, so that
+/// the two ends of a pair follow each other.
 #[derive(Default)]
 struct PairJoin {
     /// Last end added, if the other end of its pair is still missing: the number of the pair, the
@@ -131,7 +138,7 @@ struct PairJoin {
 }
 
 impl PairJoin {
-    /// Adds an end. Calls `near` with both ends of the pair if the other end was added before.
+    /// Adds an end. If the last added end belongs to the same pair, calls `near` with both ends.
     fn add(&mut self, end: Entry<2>, near: impl FnOnce(End, End)) {
         let [pair, rest] = end.key;
         let (scope, node) = split(rest);

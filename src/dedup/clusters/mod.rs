@@ -86,16 +86,18 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
 /// Arguments of `neardup_clusters` without the index and the bound.
 struct ClusterArguments {
     method: Method,
-    /// Order whose first row in a cluster is kept. `None` keeps the row with the lowest address.
+    /// Order of preference. The first row of each cluster in this order is kept. `None` keeps the
+    /// row with the lowest address.
     keep: Option<OrderBy>,
     /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
     /// True if rows that are near no other row are returned as well, each as a cluster of its own.
     singletons: bool,
-    /// True if the work of the search is not limited.
+    /// True if the work of the search is not limited. Otherwise a search that takes too much work
+    /// raises an error.
     exhaustive: bool,
-    /// Condition on the texts of rows that are near each other by the index. `None` if the index
-    /// decides.
+    /// Condition that the texts of two rows must meet if the rows are near each other by the index.
+    /// `None` if texts are not compared.
     confirmation: Option<Confirmation>,
 }
 

@@ -112,7 +112,8 @@ pub struct NodeBuilder<'a, const N: usize, const M: usize> {
     /// fingerprint.
     paired_key: Option<Key<N>>,
     /// First entry of the current fingerprint, as long as it is the only one and no pair contains
-    /// the fingerprint.
+    /// the fingerprint. It becomes an event only if a second entry follows, because a single row
+    /// without a pair does not become a node.
     lone_entry: Option<Tid>,
     events: Vec<MergeEvent<N>>,
     pending: Vec<PendingFetch>,
@@ -234,16 +235,17 @@ pub struct GraphWriter<'a, const N: usize, const M: usize> {
     invisible: &'a mut TidList,
     /// Fingerprint whose events are being written.
     fingerprint: Key<N>,
-    /// Numbers of the scopes of the current fingerprint, and the number of its node in each scope.
+    /// For each scope in which the current fingerprint has a row: the number of the scope, and the
+    /// number of the fingerprint's node in this scope.
     scope_nodes: Vec<(u32, u32)>,
     /// Number of pairs of the current fingerprint.
     degree: u32,
 }
 
 impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
-    /// Creates a writer with an empty graph. It adds entries without a visible row to `invisible`.
-    /// If `thinning` limits the pairs of a fingerprint, fingerprints with more pairs also become
-    /// crowded nodes.
+    /// Creates a writer with an empty graph. The writer adds entries without a visible row to
+    /// `invisible`. If `thinning` limits the number of pairs of a fingerprint, the nodes of
+    /// fingerprints with more pairs are also added to the graph's crowded nodes.
     pub fn new(thinning: Thinning, invisible: &'a mut TidList) -> Self {
         GraphWriter {
             graph: Graph::new(share()),
@@ -328,8 +330,9 @@ impl<'a> RowLookup<'a> {
     }
 
     /// Returns the address at which the snapshot sees the row of an entry, and the number of the
-    /// row's scope among the scopes with the same hash. Returns `None` for an invisible row or a
-    /// row in no scope.
+    /// row's scope among the scopes with the same hash. `hash` is this hash, and has no effect if
+    /// the index has no scope columns. Returns `None` for an invisible row. Also returns `None` for
+    /// a row with NULL in a scope column, because it is in no scope.
     fn find(&mut self, hash: u64, entry: Tid) -> Option<(Tid, u32)> {
         pgrx::check_for_interrupts!();
         let row = self.rows.find(entry)?;

@@ -1,7 +1,8 @@
-//! Clusters of rows by the Jaccard similarity of their signatures.
-//!
-//! A node is a row, or a run of rows with equal signatures. It is identified by one index entry:
-//! that of the row, or of the row that represents the run.
+//! Clusters of rows by the Jaccard similarity of their signatures. A node is a single row, or a run
+//! of rows with equal signatures. One row of a run stands for the whole run in the search. The
+//! address in the index entry of this row, or of the single row, identifies the node. A bucket is a
+//! set of rows with equal leading key bits. A row is crowded in a bucket if it has too many pairs
+//! there to list.
 use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};
@@ -64,7 +65,7 @@ struct SignatureNodes<'a, const N: usize> {
     arguments: &'a ClusterArguments,
     bound: SignatureBound,
     rows: SignatureRows<'a>,
-    /// Number of crowded buckets (buckets with too many pairs to list) that the search has found.
+    /// Number of buckets with crowded rows that the search has found.
     buckets: u32,
     /// Representative in the last comparison: its packed index entry, and its row if the snapshot
     /// sees it.
@@ -170,9 +171,8 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Stands for the pair number of a row in [`NodeEnds`] that is added without a pair: a row in a
-/// crowded bucket (a bucket with too many pairs to list), or a row that becomes a node without a
-/// pair.
+/// Value in [`NodeEnds`] instead of the number of a pair, for rows that become nodes without a
+/// pair: the crowded rows, and all other rows if the caller also wants clusters of one row.
 const NO_PAIR: u64 = u64::MAX;
 
 /// Ends of pairs of rows. The key is the packed index entry of the row, then the number of the
@@ -187,7 +187,7 @@ impl NodeEnds {
         self.sort.push(&mut self.files, [entry.packed(), pair], row);
     }
 
-    /// Adds an end without a pair for each visible row of a crowded bucket.
+    /// Adds an end without a pair for each visible row in `crowd`.
     fn add_crowd(&mut self, crowd: &mut CrowdedRows, rows: &mut SignatureRows) {
         let mut last = None;
         crowd.rows.in_order(&mut crowd.files, None, |_, member| {
@@ -203,8 +203,8 @@ impl NodeEnds {
         });
     }
 
-    /// Adds an end without a pair for each visible row that is compared: a single row, or the row
-    /// that represents a run. Each of these rows thus becomes a node.
+    /// Adds an end without a pair for each visible row that takes part in the search: each single
+    /// row, and the row that stands for each run. All of them thus become nodes.
     fn add_all<const N: usize>(
         &mut self,
         index: &Index<N>,
@@ -228,8 +228,9 @@ impl NodeEnds {
     }
 }
 
-/// Builds the graph. Nodes are the runs of equal signatures and the rows in `ends`. They are
-/// numbered in the order of their index entries.
+/// Builds the graph. Nodes are the runs in `equal_rows` and the rows in `ends`. They are numbered
+/// in the order of their index entries. `crowd` has the crowded rows, which become the crowded
+/// nodes of the graph.
 fn graph(
     mut equal_rows: EqualRows,
     mut ends: NodeEnds,

@@ -1,5 +1,6 @@
 //! Confirmation of candidates by the exact Jaccard similarity of their texts (the argument
-//! `confirm`).
+//! `confirm`). Candidates are rows whose fingerprints or signatures are near each other. A text is
+//! represented by its features. Only their hashes are stored.
 //!
 //! A fingerprint or signature only estimates the similarity of texts. The search therefore uses a
 //! wider bound than the caller's ([`candidate_bound`](neardup_sketch::candidates)), and then
@@ -41,12 +42,14 @@ pub struct ConfirmArgument {
 }
 
 impl ConfirmArgument {
-    /// Returns two values: the argument `confirm`, which is `None` if it is NULL, and the bound of
-    /// the search. The bound is `None` if the caller passes neither a bound nor `confirm`. `n` is
-    /// the position of `confirm`, and the array has the positions of `radius` and `similarity`.
-    /// With `confirm`, `similarity` is the minimum similarity of the texts (0.8 by default), and
-    /// `radius` is the maximum distance of candidates. A similarity in the returned bound is that
-    /// of the texts. The caller must widen it for the search.
+    /// Reads the arguments `confirm`, `radius` and `similarity` of a call. `n` is the position of
+    /// `confirm`, and the array has the positions of the other two. Returns the argument `confirm`,
+    /// or `None` if it is NULL, and the bound of the search.
+    ///
+    /// Without `confirm`, the bound is `radius` or `similarity`, or `None` if both are NULL. With
+    /// `confirm`, the texts must have the similarity `similarity` (0.8 if it is NULL). The bound is
+    /// `radius`, the maximum distance of candidates, if it is given. Otherwise it is the similarity
+    /// of the texts, which the caller must widen for the search for candidates.
     pub fn read(
         call: &Call,
         n: usize,
@@ -96,9 +99,9 @@ impl ConfirmArgument {
     }
 }
 
-/// Returns the bound of a search in an index, and the condition on the texts of the rows that it
-/// finds, if the caller passed `confirm`. `bound` is the bound that [`ConfirmArgument::read`]
-/// returned, and `function` is the extension's function being called.
+/// Returns the bound of a search in an index, and the condition on the texts of the rows that the
+/// search finds. The condition is `None` if `confirm` is `None`. `bound` is the bound that
+/// [`ConfirmArgument::read`] returned, and `function` is the extension's function being called.
 pub fn search_bound(
     confirm: Option<ConfirmArgument>,
     bound: Option<Bound>,
@@ -114,9 +117,10 @@ pub fn search_bound(
 }
 
 impl Confirmation {
-    /// Reads the text of each row whose address `next` returns. Calls `each` with the address of
-    /// the row and the sorted hashes of the text's features, in no particular order of rows. A row
-    /// without a text has no features. `count` is the number of these addresses.
+    /// Reads the texts of the rows whose addresses `next` returns, until it returns `None`. Calls
+    /// `each` for each row, in no particular order, with its address and the sorted hashes of its
+    /// text's features. A row without a text has no features. `count` is the number of rows, for
+    /// progress reports.
     pub fn for_each_text(
         &self,
         relations: &LockedIndex,

@@ -9,8 +9,9 @@ use crate::dedup::limits::share;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Iterator over the pairs with similar texts. Compares the texts of one candidate pair after
-/// another, in the order of the first text.
+/// Iterator over the pairs with similar texts. Compares the texts of a candidate pair when the
+/// iteration reaches it. Candidate pairs are sorted by the offset of the features of their first
+/// row, so that features are read in the order in which they are stored.
 pub struct ConfirmedPairs {
     /// Features of the texts of all candidates.
     sets: FeatureSets,
@@ -22,7 +23,8 @@ pub struct ConfirmedPairs {
 }
 
 impl ConfirmedPairs {
-    /// Runs a search for candidates to its end, and reads the texts of the rows that it finds.
+    /// Runs `search`, the search for candidates, to its end, and reads the texts of all rows that
+    /// it finds.
     pub fn new(
         search: &mut dyn PairSearch,
         relations: &LockedIndex,
@@ -76,7 +78,8 @@ impl ConfirmedPairs {
 /// the offset of the features in [`FeatureSets`].
 type Texts = ExternalSort<TempSpace, 1>;
 
-/// Reads the text of each row in `rows` once, and stores its features in `sets`.
+/// Reads the text of each row in `rows`, and stores the features of the text in `sets`. Returns the
+/// offset of the features for each row. A row that occurs several times in `rows` is read once.
 fn read_texts(
     files: &mut TempSpace,
     mut rows: ExternalSort<TempSpace, 1>,
@@ -108,9 +111,9 @@ fn read_texts(
     texts
 }
 
-/// Looks up the features of one row for each entry. The key of the entry begins with the row's
-/// address. Returns the entries with new keys, which `joined` makes from the old key and the offset
-/// of the features.
+/// Looks up the features of a row for each of `entries`. The first word of an entry's key is the
+/// address of the row. Returns the entries with new keys: `joined` makes the new key from the old
+/// key and the offset of the features in [`FeatureSets`].
 fn with_offsets<const N: usize, const M: usize>(
     files: &mut TempSpace,
     mut entries: ExternalSort<TempSpace, N>,

@@ -1,4 +1,7 @@
-//! Search for all pairs of fingerprints within a radius, in one process or in several.
+//! Search for all pairs of fingerprints within a radius, in one process or in several. A single
+//! process reads whole permutations (ordered copies of all keys). For several processes, the
+//! permutations are divided into numbered ranges. Each process repeatedly takes the number of the
+//! next range from a shared counter, and searches this range.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::PairPlan;
 use pgrx::pg_sys;
@@ -22,26 +25,28 @@ pub struct FingerprintPairs {
     /// File number of the index when the search began. It changes if the index is rebuilt.
     file: u32,
     search: Box<dyn Search>,
-    /// True if the search may find more pairs. In a search by ranges, true if the current range may
-    /// have more pairs.
+    /// True if the search may find more pairs in the current range or, without ranges, in the
+    /// permutations. When it becomes false, a search with ranges takes the next range, and a search
+    /// without ranges ends.
     goes_on: bool,
     /// Pairs whose rows have not been looked up yet. `None` for an index with scopes, where both
     /// rows of a pair are looked up at once.
     batches: Option<Batches>,
-    /// Index entries whose rows take part.
+    /// Index entries whose rows meet the caller's filter.
     wanted: Wanted,
     /// Pairs that have not been returned, the next pair last. Their rows have been looked up.
     ready: Vec<FoundPair>,
     progress: Progress,
 }
 
-/// Callback that returns the number of the next range (part of a permutation) to search. It returns
-/// `None` if no range is left, or if whole permutations are searched.
+/// Callback that returns the number of the next range to search, and advances the counter. The
+/// search ends if the number is beyond the last range. A search of whole permutations has no
+/// ranges, so its callback returns `None`.
 pub type NextRange<'a> = &'a dyn Fn() -> Option<u64>;
 
 impl FingerprintPairs {
-    /// Creates a search for the pairs of wanted rows within a radius in bits. The work is not
-    /// limited.
+    /// Creates a search for pairs within `radius` bits, among the rows of the index entries in
+    /// `wanted`. Does not raise an error if the search takes much work.
     pub fn new(relations: &LockedIndex, radius: u32, wanted: Wanted) -> Self {
         let search: Box<dyn Search> = with_words!(words_of(relations.index()), N => {
             let index = Index::<N>::open(relations.index());
@@ -106,8 +111,8 @@ impl FingerprintPairs {
         Some((found.rows, found.distance))
     }
 
-    /// Does one step: searches for some pairs, or looks up the rows of some pairs. `next` returns
-    /// the number of the next range. Returns false at the end of the search.
+    /// Does one step: searches for some pairs, or looks up the rows of some found pairs. Calls
+    /// `next` if another range must be started. Returns false at the end of the search.
     pub fn step(&mut self, relations: &LockedIndex, next: NextRange) -> bool {
         let has_batch = (self.batches.as_ref()).is_some_and(Batches::has_work);
         if !has_batch && (self.goes_on || self.begin_range(next)) {
@@ -148,7 +153,8 @@ impl FingerprintPairs {
 
     /// Divides a search that has not begun into ranges for several processes. Returns words from
     /// which [`FingerprintPairs::from_words`] creates the same search in another process. Returns
-    /// `None` if the words need more than `work_mem`, or if no row takes part.
+    /// `None` if the set of index entries that take part needs more than `work_mem`, or if it is
+    /// empty.
     pub fn divide(&mut self, relations: &LockedIndex, processes: usize) -> Option<Vec<u64>> {
         let most = work_mem() / size_of::<u64>();
         let wanted = self.wanted.pack(&mut TempSpace, most)?;
@@ -158,8 +164,9 @@ impl FingerprintPairs {
         Some([&head, &length[..], &search, &wanted].concat())
     }
 
-    /// Divides the search among `processes` processes. From now on, this process searches only the
-    /// ranges whose numbers it takes from the shared counter.
+    /// Makes this process one of the `processes` processes that share the search. Must be called
+    /// after [`FingerprintPairs::divide`]. From now on, this process searches only the ranges whose
+    /// numbers it takes from the shared counter.
     pub fn share(&mut self, processes: usize) {
         self.goes_on = false;
         let phase = format!("comparing the rows of a permutation in {processes} processes");

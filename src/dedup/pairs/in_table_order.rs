@@ -1,10 +1,10 @@
-//! Lookup of the rows of fingerprint pairs in table order.
+//! Lookup of the rows of fingerprint pairs in table order, batch by batch. A pair consists of a
+//! first and a second index entry. A batch looks up the row of each first entry, in the order of
+//! the first entries. It then does the same with the second entries of the remaining pairs.
 //!
-//! The search reads index entries in key order, which is random with respect to the table, so each
-//! lookup would read another page. Pairs are therefore sorted by their first entry to look up the
-//! first rows, and then by their second entry to look up the second rows. Beyond a share of
-//! `work_mem` this needs temporary files. Batches start small, so that the first pairs arrive
-//! early.
+//! The search finds pairs in key order, which is random with respect to the table, so a lookup in
+//! that order would read another page for each row. Beyond a share of `work_mem`, the sorting needs
+//! temporary files. Batches start small, so that the first pairs arrive early.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::sort::{ExternalSort, Sorted};
 
@@ -14,12 +14,14 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Number of pairs in the first batch. The number doubles with each batch, up to a maximum.
 const FIRST_BATCH: u64 = 1024;
-/// Number of rows in the index for each pair of the largest batch. A batch of this size looks up
-/// about ten rows of a typical page together.
+/// Divisor of the number of rows in the index. The quotient is the number of pairs in the largest
+/// batch, unless more pairs fit in memory. Such a batch looks up about ten rows of a typical page
+/// together.
 const ROWS_FOR_EACH: f64 = 8.0;
 /// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;
-/// Number of low bits for the distance in a word whose higher bits contain a row address.
+/// Number of low bits that hold the distance of a pair, in a word with a row address in its other
+/// bits.
 pub const DISTANCE_BITS: u32 = 16;
 
 /// Pair of visible rows and their distance.
@@ -43,12 +45,13 @@ impl FoundPair {
 
 /// Collects pairs of entries into batches and looks up their rows.
 pub struct Batches {
-    /// Pairs for the next batches. The key is the first index entry, then the second index entry
-    /// with the distance in the low bits.
+    /// Pairs for the next batch. The first word of a key is the row address in the first index
+    /// entry. The second word has the row address in the second index entry and, in its low bits,
+    /// the distance.
     collected: ExternalSort<TempSpace, 2>,
     /// Number of collected pairs at which the next batch begins.
     size: u64,
-    /// Number of pairs of the largest batch.
+    /// Limit of `size`, which doubles with each batch.
     most: u64,
     /// Batch whose rows are being looked up. `None` before the next batch begins.
     batch: Option<Batch>,
@@ -56,12 +59,12 @@ pub struct Batches {
 
 /// State of a batch whose rows are being looked up.
 enum Batch {
-    /// The first rows of the pairs are being looked up. Has the remaining pairs, sorted by first
-    /// entry, and the pairs whose first row is visible. The pairs with a visible first row will be
-    /// sorted by second entry.
+    /// The first row of each pair is being looked up. The first list has the pairs that are still
+    /// to be looked up, sorted by first entry. The second list has the pairs whose first row is
+    /// visible. It will be sorted by second entry.
     First(Sorted<TempSpace, 2>, ExternalSort<TempSpace, 2>),
-    /// The second rows of the pairs are being looked up. Has the remaining pairs, sorted by second
-    /// entry.
+    /// The second row of each pair is being looked up. The list has the pairs that are still to be
+    /// looked up, sorted by second entry.
     Second(Sorted<TempSpace, 2>),
 }
 
@@ -121,10 +124,9 @@ impl Batches {
     }
 }
 
-/// Looks up the first row of each of the next pairs in `pairs`, at most [`AT_A_TIME`] pairs. Adds a
-/// pair to `by_second` if the snapshot sees its first row. Returns the batch with the remaining
-/// pairs. If there are none, returns a batch in which the second rows of the pairs in `by_second`
-/// are looked up.
+/// Takes up to [`AT_A_TIME`] pairs from `pairs`, and looks up the first row of each pair. Adds a
+/// pair to `by_second` if the snapshot sees its first row. Returns the new state of the batch. If
+/// no pairs are left in `pairs`, the second row of each pair in `by_second` is looked up next.
 fn look_up_first(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -145,9 +147,9 @@ fn look_up_first(
     Batch::First(pairs, by_second)
 }
 
-/// Looks up the second row of each of the next pairs in `pairs`, at most [`AT_A_TIME`] pairs.
-/// Appends a pair to `found` if the snapshot sees its second row. Returns the batch with the
-/// remaining pairs, or `None` at its end.
+/// Takes up to [`AT_A_TIME`] pairs from `pairs`, and looks up the second row of each pair.
+/// Appends a pair to `found` if the snapshot sees its second row. Returns the new state of the
+/// batch, or `None` if no pairs are left.
 fn look_up_second(
     rows: &mut InOrder,
     mut pairs: Sorted<TempSpace, 2>,
@@ -166,7 +168,8 @@ fn look_up_second(
     Some(Batch::Second(pairs))
 }
 
-/// Lookup of rows in the order of their index entries. Fetches the row of a repeated entry once.
+/// Lookup of rows in the order of their index entries. If the same entry is looked up several times
+/// in succession, its row is fetched once.
 struct InOrder<'a, 'b> {
     rows: &'a mut HeapFetch<'b>,
     /// Last entry that was looked up, and the address of its row if the snapshot sees one.

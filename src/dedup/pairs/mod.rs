@@ -51,7 +51,8 @@ fn pairs(call: &mut Call) -> pg_sys::Datum {
 pub struct PairArguments {
     /// Condition on the rows that take part. `None` takes all rows.
     filter: Option<Condition>,
-    /// True if the work of the search is not limited.
+    /// True if the work of the search is not limited. Otherwise a search that takes too much work
+    /// raises an error.
     exhaustive: bool,
 }
 
@@ -71,12 +72,12 @@ pub trait PairSearch {
     }
 }
 
-/// Search for pairs of near but different signatures, for any number of words in a key.
+/// Search for edges: pairs of near but different signatures. A signature belongs to a single row or
+/// to a run of rows with equal signatures (a [`Side`]).
 trait EdgeSource {
-    /// Returns the next pair, or `None` after the last pair. A pair has two sides, each a row or a
-    /// run of rows with equal signatures. The `u32` is the number of positions in which the
-    /// signatures of the two sides differ. `equal_rows` has the runs. `relations` opens the index,
-    /// which is closed between two calls.
+    /// Returns the two sides of the next edge, and the number of positions in which their
+    /// signatures differ. Returns `None` after the last edge. `equal_rows` has the runs of equal
+    /// signatures. `relations` opens the index, which is closed between two calls.
     fn next_edge(
         &mut self,
         equal_rows: &mut EqualRows,
@@ -87,7 +88,8 @@ trait EdgeSource {
 /// Result set of `neardup_pairs`.
 struct PairSet {
     search: Box<dyn PairSearch>,
-    /// Pairs whose texts are similar. `None` if the caller does not pass `confirm`.
+    /// Pairs whose texts are similar, which are the result if the caller passes `confirm`. `None`
+    /// if the pairs of `search` are the result.
     confirmed: Option<ConfirmedPairs>,
     bound: SearchBound,
     /// Row addresses of the last returned pair. The returned row points to them.

@@ -1,4 +1,7 @@
-//! Search of an index for pairs of fingerprints, for any number of words in a key.
+//! Search of an index for pairs of fingerprints, for any number of words in a key. It reads the
+//! permutations (ordered copies of all keys) in the order of a plan. `wanted` has the index entries
+//! whose rows meet the caller's filter. In an index with scope columns, the two rows of a pair must
+//! be in the same scope: they must have equal values in these columns.
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::{Pair, PairPlan, PairRange, Pairs};
 
@@ -12,9 +15,10 @@ use neardup_pg::memory::work_mem;
 use neardup_pg::storage::heap_fetch::HeapFetch;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of pairs of an index entry, in one chunk of a permutation (ordered copy of all keys),
-/// that are reported without fetching the entry's row. Further pairs of the entry are reported only
-/// if its row is visible.
+/// Number of pairs that the search reports for an index entry without fetching the entry's row.
+/// Further pairs of the entry are reported only if its row is visible. This limits the pairs of a
+/// row with many dead versions. The number applies to each chunk of a permutation, which is the
+/// part that the search holds in memory.
 const TRUSTED: u32 = 16;
 
 /// Search for pairs by a plan. Searches whole permutations (ordered copies of all keys). If several
@@ -62,9 +66,10 @@ pub trait Search {
     /// where both rows of a pair must be looked up at once.
     fn batches(&self, relations: &LockedIndex) -> Option<Batches>;
 
-    /// Searches for some pairs of wanted entries and adds them to `batches`. Returns false at the
-    /// end of the search. If an entry has many pairs, some of them are added only if the entry's
-    /// row is visible. For an index without scopes.
+    /// Searches for some pairs of entries in `wanted` and adds them to `batches`, for a later
+    /// lookup of their rows. Before an entry gets more than `TRUSTED` pairs, the search fetches its
+    /// row, and adds the further pairs only if the row is visible. Returns false at the end of the
+    /// search. Must not be called for an index with scopes.
     fn collect(
         &mut self,
         relations: &LockedIndex,
@@ -72,8 +77,9 @@ pub trait Search {
         batches: &mut Batches,
     ) -> bool;
 
-    /// Searches for some pairs of wanted entries whose rows are visible and in one scope, and
-    /// appends them to `found`. Returns false at the end of the search. For an index with scopes.
+    /// Searches for some pairs of entries in `wanted`, and appends to `found` the pairs whose rows
+    /// are visible and in the same scope. Returns false at the end of the search. Must be called
+    /// only for an index with scopes.
     fn step(
         &mut self,
         relations: &LockedIndex,
@@ -183,7 +189,8 @@ impl<const N: usize> Search for PlannedSearch<N> {
     }
 }
 
-/// Appends to `found` the pairs whose rows are visible and in the same scope.
+/// Appends to `found` the pairs whose rows are visible and in the same scope. Each element of
+/// `pairs` has the addresses in two index entries, and their distance in bits.
 fn keep_within_scope(
     scope: &ScopeColumns,
     rows: &mut HeapFetch,

@@ -1,9 +1,12 @@
-//! Search for pairs of different signatures that are near each other.
+//! Search for edges: pairs of different signatures that are near each other. A search by bands
+//! (groups of positions) finds signatures that are equal in at least one band. An exhaustive search
+//! compares all sketches (summaries of the signatures in the index). Both find candidates, whose
+//! signatures are then compared.
 //!
 //! The search of the index collects a batch of candidates in temporary files. The size of a batch
 //! is at most a multiple of the number of rows. The rows of the batch are then looked up in the
-//! table. A pair that shares several bands (groups of positions with equal values) may be in
-//! several batches. The batch with the first of these bands reports the pair.
+//! table. A pair that is equal in several bands may be in several batches. The batch with the first
+//! of these bands reports the pair.
 //!
 //! The bands find all pairs only up to the number of mismatches that the index was built for. For
 //! more mismatches, the search compares the sketches of all rows with each other, unless it may
@@ -24,18 +27,19 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of candidates per row of the index at which a batch of a search by bands ends.
+/// A batch of a search by bands ends when it has this many times as many candidates as the index
+/// has rows.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Lower limit of the number of candidates at which a batch of a search by bands ends. It applies
-/// to small indexes.
+/// Minimum number of candidates at which a batch of a search by bands ends, even if the index is
+/// small.
 const MIN_BATCH: f64 = 1e6;
 /// Number of candidates at which a batch of an exhaustive search ends.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
-/// Number of comparisons of two sketches after which an exhaustive search looks up the candidates
-/// found so far.
+/// Number of comparisons of two sketches after which a batch of an exhaustive search ends, unless
+/// it is empty. The first pairs thus arrive early even if there are few candidates.
 const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
 
-/// Search for pairs of near but different signatures, one batch of candidates at a time.
+/// Search for edges. Finds one batch of candidates at a time.
 pub struct SignatureEdges<const N: usize> {
     plan: SignaturePlan,
     search: Pairs<N>,
@@ -135,8 +139,11 @@ impl<const N: usize> SignatureEdges<N> {
     }
 }
 
-/// Replaces the second row of each pair by its side: the run that the row represents, or the row
-/// itself. Returns the pairs in the order of their entries.
+/// Completes pairs that have a [`Side`] only for their first row. In a key of `by_second`, the
+/// second index entry is before the first, and the last word is the address of the second row.
+/// Replaces this address by the side of the second row: the run of rows with equal signatures for
+/// which the row stands, or the row itself. Returns the pairs in the order of their entries, in the
+/// form of the field `batch`.
 fn with_second_sides(
     mut by_second: ExternalSort<TempSpace, 4>,
     equal_rows: &mut EqualRows,

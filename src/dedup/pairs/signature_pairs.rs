@@ -1,4 +1,6 @@
-//! Search for all pairs of rows with near signatures.
+//! Search for all pairs of rows with near signatures. Rows with equal signatures form a run. The
+//! search compares a run like a single row. So it finds pairs of sides, and each side is a run or a
+//! single row.
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
 
@@ -15,12 +17,12 @@ use neardup_pg::caller_sql::Condition;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Pairs of rows from two sides, each a row or a run of rows with equal signatures. Each row of one
-/// side forms a pair with each row of the other. If both sides are the same run, any two of its
-/// rows form a pair.
+/// Iteration over the pairs of rows of two sides. Each row of one side forms a pair with each row
+/// of the other side. If both sides are the same run, any two rows of the run form a pair.
 struct Product {
     sides: [Side; 2],
-    /// Positions of the next pair's rows within the two sides.
+    /// The next pair: the position of its first row in the first side, and the position of its
+    /// second row in the second side.
     next: [u32; 2],
     /// Number of positions in which the signatures of the two sides differ.
     mismatches: u32,
@@ -33,7 +35,7 @@ pub struct SignaturePairs {
     /// Number of the index's file when the search began.
     file: u32,
     equal_rows: EqualRows,
-    /// Runs of equal signatures whose own pairs have not been returned.
+    /// Runs whose inner pairs (pairs of two rows of the same run) have not been returned yet.
     runs: RunsInOrder,
     /// Search for the pairs of different signatures.
     edges: Box<dyn EdgeSource>,
@@ -44,16 +46,16 @@ pub struct SignaturePairs {
 }
 
 impl SignaturePairs {
-    /// Begins the search for the histogram: all pairs within a bound of the rows that meet
-    /// `filter`. With `is_distinct`, only one row of each run of equal signatures takes part.
-    /// Raises an error if the search takes too much work.
+    /// Begins the search for the histogram. The search finds all pairs within `bound` among the
+    /// rows that meet `filter`. With `is_distinct`, only one row of each run of equal signatures
+    /// takes part. Raises an error if the search takes too much work.
     pub fn all(
         relations: &LockedIndex,
         bound: SignatureBound,
         filter: Option<&Condition>,
         is_distinct: bool,
     ) -> Self {
-        let otherwise = "count only a sample with sample_rows => 1000";
+        let otherwise = "Count only a sample with sample_rows => 1000.";
         SignaturePairs {
             is_distinct,
             ..Self::begin(relations, bound, filter, Some(otherwise))
@@ -67,9 +69,9 @@ impl SignaturePairs {
         Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)
     }
 
-    /// Begins a search of the rows that meet `filter`. Raises an error if the search takes too much
-    /// work. The text `otherwise` is the end of that error's hint. If `otherwise` is `None`, the
-    /// work is not limited ([`SignaturePlan::new`]).
+    /// Begins a search among the rows that meet `filter`. If the search takes too much work, raises
+    /// an error whose hint starts with `otherwise`. If `otherwise` is `None`, the work is not
+    /// limited ([`SignaturePlan::new`]).
     fn begin(
         relations: &LockedIndex,
         bound: SignatureBound,
@@ -98,7 +100,8 @@ impl SignaturePairs {
         }
     }
 
-    /// Returns the next two sides, whose rows form pairs. Returns `None` after the last two sides.
+    /// Returns the iteration over the pairs of the next two sides. Returns `None` if no sides are
+    /// left.
     fn next_product(&mut self) -> Option<Product> {
         if !self.is_distinct
             && let Some((_, run)) = self.runs.next()

@@ -100,8 +100,8 @@ fn workers_by_size(blocks: u32) -> usize {
     (u64::from(blocks) / least.max(1)).max(1).ilog(3) as usize + 1
 }
 
-/// Runs the leader's part of a search, and passes its own pairs and the pairs of the workers to
-/// `give`.
+/// Runs the leader's part of a search. Passes the pairs that the leader finds, and the pairs that
+/// the workers send, to `give`.
 fn lead(pairs: &mut FingerprintPairs, relations: &LockedIndex, mut workers: Workers, give: Give) {
     let takes_part = server::parallel_leader_participation();
     pairs.share(workers.running() + usize::from(takes_part));

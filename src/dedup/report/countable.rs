@@ -1,5 +1,5 @@
-//! Widest bound up to which a report counts all pairs. Beyond it, the report estimates their
-//! number.
+//! Decides up to which bound a report counts all pairs. Beyond this bound, the report estimates the
+//! number of pairs from a sample of rows.
 use neardup_blocktree::pairs::PairPlan;
 use neardup_report::data::Bar;
 use pgrx::pg_sys;
@@ -12,19 +12,21 @@ use crate::dedup::bound::Bound;
 use crate::types::signature::similarity;
 use neardup_pg::locked_index::LockedIndex;
 
-/// Maximum estimated time for counting pairs, in nanoseconds. If counting takes longer, the report
-/// estimates the number of pairs.
+/// Maximum estimated time for counting pairs, in nanoseconds. Pairs are not counted if the estimate
+/// is higher.
 const MAX_COUNTING: f64 = 1e9;
-/// Estimated nanoseconds to read one pair of fingerprints.
+/// Estimated nanoseconds to count one pair of fingerprints.
 const PER_PAIR: f64 = 200.0;
-/// Estimated nanoseconds to read one pair of signatures.
+/// Estimated nanoseconds to count one pair of signatures, which includes a comparison of the
+/// signatures in the table.
 const PER_SIGNATURE_PAIR: f64 = 5000.0;
-/// Estimated nanoseconds to read one row of one band.
+/// Estimated nanoseconds to read one index entry: one row in one band (group of positions).
 const PER_BAND_ENTRY: f64 = 200.0;
 
-/// Returns the widest bound of the histogram up to which all pairs can be counted in about a
-/// second. Returns `None` if there is no such bound. `bars` has the estimated number of pairs at
-/// each distance.
+/// Returns the widest bound within which all pairs can be counted in about a second, or `None` if
+/// there is none. For fingerprints, it is the largest such radius among the bars of the histogram.
+/// For signatures, it is the bound of `subject` or `None`, because no other bound is tried. `bars`
+/// has the bars of the histogram, with the estimated number of pairs at each distance.
 pub fn countable(index: pg_sys::Oid, subject: &Subject, bars: &[Bar]) -> Option<Bound> {
     let relations = LockedIndex::reopen(index);
     with_words!(words_of(relations.index()), N => {

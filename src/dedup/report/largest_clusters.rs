@@ -1,4 +1,6 @@
-//! Totals of the clusters at one radius of a report, and the selection of the largest clusters.
+//! Totals of the clusters at one radius of a report, and the selection of the largest clusters. A
+//! report is an HTML page. For each cluster it shows the kept row (the representative), and the
+//! rows to remove (all others).
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -24,15 +26,17 @@ pub struct ClusterRow {
     pub representative: Tid,
     /// Number of rows of the cluster.
     pub size: u64,
-    /// Distance of the member from its representative, as the page shows it.
+    /// Distance of the member from its representative: a number of bits or, for signatures, 1 minus
+    /// the similarity.
     pub distance: f64,
     /// Size of the member's text in bytes. 0 if the text is NULL.
     pub bytes: u64,
 }
 
 impl ClusterRow {
-    /// Converts a row of the report's query for clusters. The last column, the text's size in
-    /// bytes, may be NULL. Returns `None` if another column is NULL.
+    /// Converts a row of the report's query for clusters. Its columns are in the order of the
+    /// fields. The last column, the size of the text, may be NULL. Returns `None` if another column
+    /// is NULL.
     pub fn read(row: &[Option<Value>]) -> Option<Self> {
         let [
             Some(member),

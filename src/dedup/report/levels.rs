@@ -1,13 +1,18 @@
-//! Bounds among which a reader of a report's page can choose, from the narrowest to the widest.
+//! Bounds among which a reader of a report's page can choose, from the narrowest to the widest. A
+//! bound is a maximum distance in bits (a radius) or a minimum similarity. The page lists the
+//! clusters for one of the bounds, and shows totals for all of them.
 use neardup_report::data::{MAX_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
-/// Maximum number of steps from radius 0 to the radius of the listed clusters.
+/// Maximum number of distinct radii that [`steps`] returns. All of them are below the radius of the
+/// listed clusters. If that radius has more bits than this number, the returned radii are more than
+/// one bit apart.
 const MAX_RADIUS_STEPS: u32 = MAX_RADII as u32 - 1;
-/// Number of steps from similarity 1 to the similarity of the listed clusters.
+/// Number of similarities that [`steps`] returns, all above the similarity of the listed clusters.
+/// The highest is 1.
 const SIMILARITY_STEPS: u32 = 4;
-/// Similarities of steps are rounded to multiples of 1 divided by this number.
+/// Similarities that [`steps`] computes are rounded to multiples of 1 / `SIMILARITY_SCALE`.
 const SIMILARITY_SCALE: f64 = 1000.0;
 
 /// Returns the radius that a page shows for a bound: a number of bits, or 1 minus the similarity. A
@@ -19,9 +24,9 @@ pub fn shown_radius(bound: Bound) -> f64 {
     }
 }
 
-/// Returns the bounds of a page in ascending order of radius, and the position of `chosen`, which
-/// is the bound of the listed clusters. `others` are the caller's other bounds. Without them, the
-/// other bounds are steps up to `chosen`.
+/// Returns the bounds of a page in ascending order of radius, and the position of `chosen` among
+/// them. `chosen` is the bound of the listed clusters. `others` are the other bounds that the
+/// caller asked for. If `others` is `None`, the other bounds are narrower than `chosen`, in steps.
 pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) {
     let mut levels = others.unwrap_or_else(|| steps(chosen));
     levels.push(chosen);
@@ -31,8 +36,10 @@ pub fn levels(others: Option<Vec<Bound>>, chosen: Bound) -> (Vec<Bound>, usize) 
     (levels, number.unwrap_or_default())
 }
 
-/// Returns narrower bounds than `chosen` in equal steps, including radius 0 or similarity 1.
-/// Returns every narrower radius if there are few enough.
+/// Returns bounds that are narrower than `chosen`, beginning with radius 0 or similarity 1. They
+/// are in equal steps, except that the first step of radii may be shorter. If `chosen` is a radius
+/// of at most [`MAX_RADIUS_STEPS`] bits, every narrower radius is returned. Radius 0 may occur
+/// twice, so [`levels`] removes duplicates.
 fn steps(chosen: Bound) -> Vec<Bound> {
     match chosen {
         Bound::Radius(radius) => {
@@ -50,10 +57,11 @@ fn steps(chosen: Bound) -> Vec<Bound> {
     }
 }
 
-/// Returns the widest bound of a page's histogram. `chosen` is the bound of the clusters that the
-/// page lists.
+/// Returns the widest bound that a page's histogram covers. `chosen` is the bound of the listed
+/// clusters. The histogram also shows pairs beyond `chosen`. `measure` is the kind of distance in
+/// the index.
 pub fn widest(chosen: Bound, measure: Measure) -> Bound {
-    /// The histogram of signatures always reaches down to this similarity, or lower.
+    /// The histogram of signatures always reaches down to this similarity or to a lower one.
     const LEAST_SIMILARITY: f64 = 0.5;
     match (chosen, measure) {
         (Bound::Radius(radius), Measure::Bits(bits) | Measure::Estimated(bits)) => {

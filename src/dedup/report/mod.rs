@@ -99,8 +99,9 @@ fn gather(
     })
 }
 
-/// Finds the clusters for each bound in `levels`. Returns the totals for each bound, and the
-/// largest clusters for the bound at position `chosen`.
+/// Finds the clusters for each bound in `levels`. Returns the totals for each bound and, for the
+/// bound at position `chosen`, the largest clusters. `limits` has the maximum number of clusters to
+/// return, and the maximum number of rows in each of them.
 fn find_clusters(
     queries: &Queries,
     levels: &[Bound],
@@ -124,9 +125,9 @@ fn find_clusters(
     (totals, found)
 }
 
-/// Finds the clusters for the bound `level`, which is at position `number` of all bounds. Adds the
-/// clusters to `totals`, and records in `found` which of the listed rows would be removed with this
-/// bound.
+/// Finds the clusters for the bound `level`, and adds them to `totals`. `number` is the position of
+/// `level` in the list of all bounds. `found` has the clusters that the page lists. If the bound
+/// `level` would remove one of their rows, adds `number` to the `removed_at` of that row.
 fn mark(
     queries: &Queries,
     level: Bound,

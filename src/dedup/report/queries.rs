@@ -64,8 +64,9 @@ impl<'a> Queries<'a> {
         filter.map_or_else(Vec::new, |filter| [b" WHERE ", filter.as_slice()].concat())
     }
 
-    /// Returns the number of rows that take part, and the total size of their texts in bytes. The
-    /// size is `None` if there is no expression for texts.
+    /// Returns the number of rows in the report (all rows of the table, or the rows that meet the
+    /// caller's filter), and the total size of their texts in bytes. The size is `None` if there is
+    /// no expression for texts.
     pub fn rows(&self) -> (u64, Option<u64>) {
         let query = [
             b"SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.octet_length(",
@@ -84,8 +85,8 @@ impl<'a> Queries<'a> {
         (counted.0, has_body.then(|| counted.1.unwrap_or(0)))
     }
 
-    /// Returns the SQL expression for the distance in a result `r` with the columns `distance` and
-    /// `similarity`. For signatures the distance is 1 minus the similarity.
+    /// Returns the SQL expression for the distance in a row `r` of a query result, which has the
+    /// columns `distance` and `similarity`. For signatures the distance is 1 minus the similarity.
     fn distance(&self) -> &'static [u8] {
         match self.subject.measure {
             Measure::Bits(_) | Measure::Estimated(_) => b"r.distance::pg_catalog.float8",
@@ -135,8 +136,9 @@ impl<'a> Queries<'a> {
         });
     }
 
-    /// Returns the query parameters for the arguments `relation`, `radius` and `similarity` of a
-    /// function.
+    /// Returns query parameters for a call of `neardup_clusters` or `neardup_distance_histogram`:
+    /// the arguments `relation` (the index), `radius` and `similarity`. One of the last two is the
+    /// bound, and the other one is NULL.
     fn index_and_bound(&self, bound: Bound) -> [Parameter<'_>; 3] {
         let (radius, similarity) = match bound {
             Bound::Radius(radius) => (Some(Value::int4(radius as i32)), None),
@@ -162,9 +164,9 @@ impl<'a> Queries<'a> {
         }
     }
 
-    /// Returns the bars of the histogram: the number of pairs at each distance, from 0. Counts the
-    /// pairs up to a distance at which counting takes about a second. Estimates the other numbers
-    /// by a sample.
+    /// Returns the bars of the histogram: the number of pairs at each distance, from 0. First
+    /// estimates all numbers from a sample of the rows. Then replaces the estimates at the lowest
+    /// distances by exact counts, as far as the counting takes about a second at most.
     pub fn histogram(&self) -> Vec<Bar> {
         let (subject, sample) = (self.subject, self.arguments.sample);
         let mut bars = self.bars(widest(subject.bound, subject.measure), Some(sample));

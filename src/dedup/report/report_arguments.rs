@@ -48,19 +48,22 @@ const MOST_SAMPLED: i32 = 1_000_000;
 pub struct Arguments<'a> {
     /// Bound of the clusters that the page lists. `None` for the bound of the index.
     pub bound: Option<Bound>,
-    /// Expression for the text of a row.
+    /// Argument `body`: expression for the text of a row. `None` for the text column from which the
+    /// indexed values are computed.
     pub body: Option<Expression>,
-    /// Expression that identifies rows.
+    /// Argument `key`: expression that identifies rows. `None` for the primary key or, without one,
+    /// the row's address.
     pub key: Option<Expression>,
-    /// Texts of the arguments that the page shows.
+    /// Arguments as the page shows them, in UTF-8.
     pub shown: Shown,
-    /// Argument `keep`: the order whose first row in a cluster is kept.
+    /// Argument `keep`: an order of the rows. In each cluster, the first row in this order is kept.
     pub keep: Parameter<'a>,
     /// Condition on the rows that take part. `None` takes all rows.
     pub filter: Option<Condition>,
     /// Argument `filter` as the caller passed it.
     pub filter_text: Parameter<'a>,
-    /// Names of the arguments `keep` and `filter`, each with its text in the server encoding.
+    /// Arguments `keep` and `filter`, each as its name and its text in the server encoding (`None`
+    /// for NULL). The page shows them in a statement that calls `neardup_clusters`.
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
     /// Argument `column_name`: the indexed column, which selects an index of the table.
     pub column: Option<CString>,
@@ -75,7 +78,7 @@ pub struct Arguments<'a> {
     pub exhaustive: bool,
 }
 
-/// Texts of a caller's arguments, as the page shows them.
+/// Arguments as the page shows them: the caller's texts in UTF-8. `None` for NULL.
 pub struct Shown {
     pub title: Option<String>,
     pub body: Option<String>,
@@ -130,8 +133,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Raises an error if the caller's filter is invalid for the table, so that the search does not
-    /// begin.
+    /// Raises an error if the caller's filter is invalid for `table`. Called before the search
+    /// begins, because a search may take long.
     pub fn check(&self, table: Rel) {
         if let Some(filter) = &self.filter {
             filter.check(table);
@@ -187,7 +190,7 @@ fn check_rows(limits: Limits) {
     let rows = limits.clusters * limits.members;
     if rows > MOST_ROWS {
         UserError::invalid_parameter(format!(
-            "clusters times members must not exceed {MOST_ROWS}"
+            "product of clusters and members must not exceed {MOST_ROWS}"
         ))
         .detail(format!(
             "{} clusters of {} rows are {rows} rows, which is too many for one page.",

@@ -13,7 +13,8 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::rel::Rel;
 use neardup_pg::unique_keys::primary_key_column;
 
-/// Table of a report, with its index, the expressions for its rows, and the bounds.
+/// Table of a report, with its index, the expressions for the keys and texts of rows, and the
+/// bounds.
 pub struct Subject {
     /// Qualified name of the table in SQL.
     pub table: Vec<u8>,
@@ -92,9 +93,9 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
     }
 }
 
-/// Returns the attribute number of the text column from which the indexed values are made. An
-/// expression of the index, or of a generated column, makes them. Returns `None` if the expression
-/// uses no text column or several.
+/// Returns the attribute number of the text column from which the indexed fingerprints or
+/// signatures are computed. They are computed by an expression of the index or by a generated
+/// column. Returns `None` if the computation uses no text column, or several.
 fn text_column(table: Rel, index: Rel) -> Option<i16> {
     let columns = match index.index_form().columns.last() {
         Some(0) | None => index.columns_of_last_expression(),

@@ -58,8 +58,10 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns the column numbers that an index of the statements must have: the scope columns, then
-/// `last`.
+/// Returns the attribute numbers of the columns that an index has if the statements created it. The
+/// first are the scope columns: only rows with equal values in them are compared. The last is
+/// `last`, the fingerprint column: 0 for an expression, or `None` if the table does not have the
+/// column yet.
 fn indexed(subject: &Subject, last: Option<i16>) -> Vec<i16> {
     let scope = subject.arguments.scope.iter();
     let scope = scope.filter_map(|column| subject.table.column_number(column));
@@ -82,12 +84,12 @@ fn is_invalid_index(table: Rel, name: &CStr, fits: &dyn Fn(Rel) -> bool) -> bool
     refuse(
         PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
         &format!("relation \"{}\" already exists", name.to_string_lossy()),
-        "The statements create an index with this name, but the relation is not that index.",
+        "neardup_setup uses this name for an index, but the existing relation is not that index.",
     )
 }
 
-/// Returns the number of the column with this name, or `None` if there is none. Raises an error if
-/// the column is generated, or if `fits` is false for its type.
+/// Returns the attribute number of the column with this name, or `None` if there is none. Raises an
+/// error if the column is generated, or if `fits` is false for its type.
 fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> Option<i16> {
     let column = table.column_number(name)?;
     if table.is_generated(column) || !fits(table.attribute(column).atttypid) {
@@ -98,8 +100,8 @@ fn check_column(table: Rel, name: &CStr, fits: impl Fn(pg_sys::Oid) -> bool) -> 
                 name.to_string_lossy(),
                 table.shown()
             ),
-            "The statements add a column with this name, but the existing column has another type \
-             or is generated.",
+            "neardup_setup uses this name for a new column, but the existing column has another \
+             type or is generated.",
         );
     }
     Some(column)
@@ -125,7 +127,7 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
                 "trigger \"{name}\" of table \"{}\" already exists",
                 subject.table.shown()
             ),
-            "The statements create a trigger with this name, but the existing trigger has other \
+            "neardup_setup uses this name for a trigger, but the existing trigger has other \
              arguments. If neardup_setup created it, pass the same options again.",
         );
     };
@@ -142,17 +144,17 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "trigger \"{name}\" of table \"{}\" has another action",
+                "trigger \"{name}\" of table \"{}\" has a different action",
                 subject.table.shown()
             ),
         )
         .detail(
-            "The action mark needs other triggers, columns and indexes than the actions skip and \
-             error.",
+            "The action mark does not use the same triggers, columns and indexes as the actions \
+             skip and error.",
         )
         .hint(
-            "First remove the existing triggers: run the statements that neardup_setup returns \
-             for their action with part = 'remove'.",
+            "First remove the existing triggers. To get the statements for this, call \
+             neardup_setup with the existing action, and run the statements with part = 'remove'.",
         )
         .raise();
     }

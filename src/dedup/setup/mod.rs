@@ -1,5 +1,6 @@
-//! `neardup_setup`: returns statements that add a search or a rule to a table in use, and
-//! statements that remove it. The function itself only reads catalogs.
+//! `neardup_setup`: returns SQL statements that add a similarity search, or a rule for new
+//! near-duplicates (skip, reject or mark them), to an existing table. Also returns the statements
+//! that remove it again. The user runs the statements; the function itself only reads catalogs.
 mod existing;
 mod object_names;
 mod options;
@@ -48,7 +49,7 @@ impl Goal {
                 shown(name)
             ))
             .detail("The known values are search, skip, error and mark.")
-            .hint("For the action log, write the trigger yourself; see neardup_dedup.")
+            .hint("For the action log, write the CREATE TRIGGER statement yourself.")
             .raise(),
         }
     }
@@ -103,12 +104,13 @@ fn setup(call: &mut Call) -> Datum {
     })
 }
 
-/// Raises an error unless rows are marked and can be sorted by `keep`.
+/// Raises an error if the argument `keep` (an order of rows) is passed for another action than
+/// `mark`, or is invalid for the table.
 fn check_keep(keep: &OrderBy, goal: Goal, table: Rel) {
     if goal != Goal::Mark {
         UserError::invalid_parameter("keep requires the action mark")
-            .detail("keep is the order in which existing rows become originals.")
-            .hint("To choose rows for the other actions, use keep of neardup_clusters.")
+            .detail("The argument keep determines which existing rows become originals.")
+            .hint("For other actions, choose rows with the argument keep of neardup_clusters.")
             .raise();
     }
     keep.check(table);

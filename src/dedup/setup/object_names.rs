@@ -12,13 +12,13 @@ pub struct ObjectNames {
     pub fingerprint: CString,
     /// Index on the fingerprint column.
     pub fingerprint_index: CString,
-    /// Column for marks.
+    /// Column for marks, which are keys of original rows.
     pub mark: CString,
     /// Index on the mark column.
     pub mark_index: CString,
     /// BEFORE trigger that handles near-duplicates.
     pub trigger: CString,
-    /// AFTER trigger that renews marks.
+    /// AFTER trigger that renews the marks of rows when their original changes.
     pub marks_trigger: CString,
 }
 

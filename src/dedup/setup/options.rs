@@ -10,8 +10,8 @@ use crate::dedup::trigger::trigger_arguments::Arguments;
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::rel::Rel;
 
-/// Options that follow from the other arguments of `neardup_setup`, or that its statements do not
-/// support.
+/// Options that the caller cannot pass: they follow from the other arguments of `neardup_setup`, or
+/// its statements do not support them. Passing one raises an error.
 const NOT_ALLOWED: [&str; 7] = [
     "radius",
     "similarity",
@@ -22,12 +22,13 @@ const NOT_ALLOWED: [&str; 7] = [
     "function",
 ];
 
-/// Options that have a meaning for triggers but not for searches.
+/// Further options that the caller cannot pass with the action `search`, because they have a
+/// meaning only for triggers.
 const ONLY_TRIGGERS: [&str; 4] = ["confirm", "key", "manual", "notice"];
 
-/// Returns the arguments of the triggers: the column names, the options that follow from the goal
-/// and the similarity, then the caller's `options`. Raises an error for an option that is not
-/// allowed.
+/// Returns the arguments of the triggers as texts: the names of the fingerprint column and of the
+/// text column `text`, then the options `similarity`, `action` and (if rows are marked) `mark`,
+/// then the caller's `options`. Raises an error if the caller passes an option that is not allowed.
 pub fn written(
     goal: Goal,
     similarity: f64,
@@ -60,7 +61,7 @@ pub fn written(
     written
 }
 
-/// Raises an error unless an option has the form `name=value` and a name that is allowed.
+/// Raises an error unless `option` has the form `name=value` and its name is not in `not_allowed`.
 fn check_option(option: &CStr, not_allowed: &[&str]) {
     let name = option.to_bytes().split(|&byte| byte == b'=').next();
     let name = name.unwrap_or_default().trim_ascii();
@@ -76,7 +77,7 @@ fn check_option(option: &CStr, not_allowed: &[&str]) {
             shown(name)
         ))
         .detail(format!(
-            "It does not accept the options {} for this action.",
+            "For this action, neardup_setup does not accept these options: {}.",
             not_allowed.join(", ")
         ))
         .hint("Use the other parameters of neardup_setup, or write the statements yourself.")

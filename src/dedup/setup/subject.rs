@@ -1,4 +1,5 @@
-//! Table, columns and object names that the statements of `neardup_setup` use.
+//! Table, columns and object names that the statements of `neardup_setup` use. If near-duplicates
+//! are marked, the mark of a row is the key of its original, which is the row that it repeats.
 use core::ffi::CStr;
 use std::ffi::CString;
 
@@ -21,9 +22,10 @@ pub struct Subject<'a> {
     pub table: Rel<'a>,
     /// Name of the text column.
     pub text: CString,
-    /// Number of the text column.
+    /// Attribute number of the text column.
     pub text_column: i16,
-    /// Number of the column whose values are used as marks. `None` unless rows are marked.
+    /// Attribute number of the column whose values are used as marks. `None` unless rows are
+    /// marked.
     pub key_column: Option<i16>,
     pub goal: Goal,
     /// Minimum similarity of near-duplicates, from 0 to 1.
@@ -31,12 +33,12 @@ pub struct Subject<'a> {
     /// Order in which existing rows become originals. `None` for the order in which they are
     /// stored.
     pub keep: Option<OrderBy>,
-    /// Arguments of the triggers, as written.
+    /// Arguments of the triggers, as texts for CREATE TRIGGER.
     pub written: Vec<CString>,
-    /// Arguments of the triggers. For a search, those of a trigger that would skip the rows that
-    /// the search finds.
+    /// The arguments in `written`, parsed. For [`Goal::Search`] there is no trigger. Then the
+    /// arguments describe a trigger that would skip the rows that a search finds.
     pub arguments: Arguments,
-    /// Types of the extension, and its schema.
+    /// SQL types of the extension, with the schema of the extension.
     pub types: ExtensionTypes,
     pub names: ObjectNames,
     /// Type of the mark column in SQL. Empty unless rows are marked.
@@ -112,7 +114,7 @@ pub fn check_kind(relation: pg_sys::Oid) {
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!("table \"{name}\" is partitioned"),
         )
-        .detail("CREATE INDEX CONCURRENTLY works only on the partitions of the table.")
+        .detail("CREATE INDEX CONCURRENTLY cannot create an index on a partitioned table.")
         .hint("For searches, call neardup_setup for each partition.")
         .raise(),
         pg_sys::RELKIND_VIEW => "a view",
@@ -129,8 +131,8 @@ pub fn check_kind(relation: pg_sys::Oid) {
     .raise()
 }
 
-/// Returns the number of the text column with this name. Raises an error if the column is missing
-/// or does not have a text type.
+/// Returns the attribute number of the text column with this name. Raises an error if the column is
+/// missing or does not have a text type.
 fn text_column(table: Rel, name: &CStr) -> i16 {
     let Some(column) = table.column_number(name) else {
         UserError::new(
@@ -194,14 +196,14 @@ fn check_columns_may_be_added(table: Rel) {
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!("table \"{}\" is a partition", table.shown()),
         )
-        .detail("A partition has the columns of its partitioned table.")
+        .detail("A partition cannot have columns that its partitioned table does not have.")
         .hint("For searches, call neardup_setup with action => 'search'.")
         .raise();
     }
 }
 
-/// Returns the number of the column whose values are used as marks: the primary key. Raises an
-/// error if the primary key is missing or has several columns.
+/// Returns the attribute number of the column whose values are used as marks: the primary key.
+/// Raises an error if the primary key is missing or has several columns.
 fn key(table: Rel) -> i16 {
     primary_key_column(table).unwrap_or_else(|| {
         UserError::new(

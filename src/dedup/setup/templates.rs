@@ -159,8 +159,10 @@ const ANALYZE_MARKS: Template = Template {
            come in the order of their keys.",
 };
 
-/// Like [`FINGERPRINTS_OF_EXISTING_ROWS`], but updates the rows in the order in which they become
-/// originals. The trigger compares each row with the rows before it.
+/// Computes the fingerprints of existing rows in the order of the argument `keep`. The trigger
+/// compares each row with the rows before it, so the first of several near-duplicates becomes the
+/// original. Without `keep`, [`FINGERPRINTS_OF_EXISTING_ROWS`] is used instead, which follows the
+/// order in which the rows are stored.
 const FINGERPRINTS_IN_ORDER: Template = Template {
     statement: "DO {quote}
 #variable_conflict use_column

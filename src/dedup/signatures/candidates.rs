@@ -1,5 +1,7 @@
-//! Candidates: pairs of rows whose signatures may be near each other by the index. The signatures
-//! in the table decide.
+//! Candidates: pairs of rows that a search of the index reports, because their signatures may be
+//! near each other. Then the signatures in the table decide. A mismatch is a position in which two
+//! signatures differ, and a band is a group of positions. A sketch is the part of an index key that
+//! gives a lower bound of the mismatches.
 use neardup_blocktree::bands::{BandPairPlan, Bands};
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::pairs::Pair;
@@ -10,17 +12,19 @@ use crate::dedup::progress::Progress;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of low bits for the mismatches in a word whose higher bits contain a row address.
+/// A sort key of [`Candidates`] has a lower bound of the mismatches in its second word. This is the
+/// number of low bits of the word that are used for the bound. The higher bits have a row address.
 const MISMATCH_BITS: u32 = 16;
 
 /// Two rows whose signatures may be near each other, with the results of the index search.
 struct Candidate {
     /// Row addresses in the two index entries.
     entries: [Tid; 2],
-    /// Lower bound of the number of mismatches if the signatures are equal in no band (group of
-    /// positions). Each band in which they are equal lowers this bound by one.
+    /// Lower bound of the number of mismatches, computed from the sketches as if the signatures
+    /// were equal in no band. In a search by bands, each band in which they are equal lowers the
+    /// bound by 1.
     least: usize,
-    /// Number of the first band in which the search has found the pair.
+    /// First band in which the search has found the pair, counted from 0.
     first_band: usize,
     /// Number of bands in which the search has found the pair.
     shared: usize,
@@ -28,7 +32,7 @@ struct Candidate {
 
 impl Candidate {
     /// Returns whether the signatures may be near each other, by their sketches and the number of
-    /// shared bands. All bands must have been searched.
+    /// shared bands. The search must have completed all bands, so that `shared` is final.
     fn may_be_near(&self, plan: &BandPairPlan) -> bool {
         let shared = if plan.is_by_bands() { self.shared } else { 0 };
         self.least <= plan.mismatches() + shared
@@ -38,9 +42,10 @@ impl Candidate {
 /// Candidates that a search of the index has found. Uses temporary files beyond half of `work_mem`.
 pub struct Candidates<'a> {
     plan: &'a BandPairPlan,
-    /// Entries of candidates. The key is the lower row address, then the higher row address with
-    /// the lower bound of the mismatches in the low bits. The value is the number of the pass that
-    /// found the pair, which is the band in a search by bands.
+    /// One entry for each time that the search has found a pair. The sort key has two words: the
+    /// lower row address, then the higher row address with the lower bound of the mismatches in the
+    /// low bits. The value is the number of the search's pass over the index. A search by bands
+    /// makes one pass for each band.
     found: ExternalSort<TempSpace, 2>,
 }
 
@@ -72,9 +77,13 @@ impl<'a> Candidates<'a> {
     }
 
     /// Compares the rows of the candidates in the table, and passes the near pairs to `give`, in
-    /// the order of their entries. `other_batches` is `None` if no other batch can contain a pair
-    /// of this batch. Otherwise it has the bands of the index. Only the batch of the first band
-    /// that a pair shares then passes the pair to `give`. `progress` counts the candidates.
+    /// the order of their index entries. `progress` counts the candidates.
+    ///
+    /// If this object has all candidates of a search, the caller passes `None` as `other_batches`.
+    /// A caller that divides the candidates into batches, each with its own `Candidates`, may have
+    /// the same pair in several batches. Such a caller passes the bands of the index. Then only one
+    /// batch passes the pair to `give`: the batch that has found it in the first band that the two
+    /// signatures share.
     pub fn verify(
         self,
         rows: &mut SignatureRows,
@@ -138,8 +147,8 @@ struct Verifier<'r, 'a> {
     rows: &'r mut SignatureRows<'a>,
     /// Maximum number of positions in which near signatures differ.
     mismatches: usize,
-    /// First row of the last candidate: its index entry, and its address and values if the snapshot
-    /// sees it.
+    /// First row of the candidate that was compared last: its index entry and, if the snapshot sees
+    /// it, its address and values.
     first: Option<(Tid, Option<(Tid, SignatureRow)>)>,
 }
 

@@ -66,10 +66,10 @@ pub struct EqualRows {
     /// Addresses at which the snapshot sees the rows of runs, run by run. Each address is two
     /// numbers: the block number and the offset.
     rows: Paged<TempSpace>,
-    /// Index entries that a search skips: another entry of the run represents them, or their row is
-    /// invisible.
+    /// Index entries that a search skips, because another entry represents their run, or because
+    /// their row is invisible.
     followers: TidSet,
-    /// Index entries whose rows take part.
+    /// Index entries whose rows take part in the search.
     wanted: Wanted,
 }
 
@@ -115,8 +115,8 @@ impl EqualRows {
         }
     }
 
-    /// Returns whether a search compares the row of an index entry: the row takes part and is not
-    /// represented by another one.
+    /// Returns whether a search compares the row of an index entry: the row takes part, and no
+    /// other row of its run represents it.
     pub fn is_wanted(&mut self, entry: Tid) -> bool {
         self.wanted.contains(&mut self.files, entry)
             && !self.followers.contains(&mut self.files, entry)

@@ -1,8 +1,10 @@
-//! Search for near-duplicates among all signatures of an index.
+//! Search for all pairs of near signatures in an index. A signature has a value at each of its
+//! positions, and a band is a group of positions. A sketch is a part of an index key that
+//! summarizes a whole signature.
 //!
 //! The index reports rows that may be near each other, in one pass over the permutation (ordered
-//! copy of all keys) of each band (group of positions). The signatures in the table decide. Rows
-//! with equal signatures are adjacent in the index, and the search compares only one of them.
+//! copy of all keys) of each band. The signatures in the table decide. Rows with equal signatures
+//! are adjacent in the index, and the search compares only one of them.
 pub mod candidates;
 pub mod equal_rows;
 pub mod rows;
@@ -27,25 +29,26 @@ pub fn hashes<const N: usize>(index: &Index<N>) -> usize {
     index.metric.bands().map_or(1, |bands| bands.hashes())
 }
 
-/// Number of pairs in one bucket above which a row is crowded there. A bucket is the set of rows
-/// whose leading key bits (scope and band) are equal.
+/// Maximum number of pairs that are listed for a row in one bucket. A row with more pairs there is
+/// crowded. A bucket is the set of rows whose leading key bits (scope and band) are equal.
 pub const MAX_BUCKET_PAIRS: u32 = 8;
 
 /// Rows that are crowded in a bucket: they have too many pairs there to list. Any two crowded rows
 /// of one bucket may be near each other.
 pub struct CrowdedRows {
     pub files: TempSpace,
-    /// List of crowded rows. The key is the index entry, the number of the bucket, and two words
-    /// with the sketch.
+    /// One entry for each crowded row in each bucket. The sort key has four words: the row address
+    /// in the index entry, the number of the bucket, and the two words of the sketch.
     pub rows: ExternalSort<TempSpace, 4>,
     /// Number of buckets with crowded rows.
     pub buckets: u32,
 }
 
-/// Searches an index by `plan` for pairs of rows with near signatures. Passes each pair to `give`
-/// once, in the order of their entries. Adds rows with more than `max_bucket_pairs` pairs in a
-/// bucket to `crowd`, and skips the pairs of two such rows. Only one row of each run in
-/// `equal_rows` takes part.
+/// Searches an index by `plan` for pairs of rows with near signatures. `rows` reads the signatures
+/// from the table. Passes each pair to `give` once, in the order of the pairs' index entries. Adds
+/// a row with more than `max_bucket_pairs` pairs in a bucket to `crowd`, and skips pairs of two
+/// such rows. `equal_rows` has the runs of rows with equal signatures. Only one row of each run
+/// takes part.
 pub fn for_each_edge<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,

@@ -40,15 +40,17 @@ impl SignatureRow {
 }
 
 impl SignatureRow {
-    /// Returns the number of the first band (group of positions) in which two comparable rows have
-    /// equal hashes. Returns `None` if there is no such band.
+    /// Returns the first band (group of positions) in which the signatures of two rows have equal
+    /// hashes, counted from 0. Returns `None` if there is no such band. The two rows must have the
+    /// same scope, and signatures of the same scheme, seed and length.
     pub fn first_shared(&self, other: &SignatureRow, bands: &Bands) -> Option<usize> {
         bands.first_shared(&self.values, &other.values, self.kind)
     }
 }
 
-/// Lookup of rows by the entries of a signature index. Two found rows are comparable only if these
-/// two and all rows found between them have the same scope hash ([`SignatureRows::find`]).
+/// Lookup of rows by the entries of a signature index. A found row has the number of its scope
+/// among the scopes with the same hash. When a row with another scope hash is found, the numbers
+/// begin again. Rows found after that cannot be compared with rows found before.
 pub struct SignatureRows<'a> {
     rows: HeapFetch<'a>,
     columns: IndexColumns<'a>,
@@ -72,17 +74,17 @@ impl<'a> SignatureRows<'a> {
     }
 
     /// Returns the address at which the snapshot sees the row of an index entry, and the row's
-    /// signature and scope. Returns `None` for an invisible row or a row in no scope. The result is
-    /// comparable with earlier rows only while all rows found in between have the same scope hash,
-    /// because scopes are numbered for one hash at a time.
+    /// signature and scope. Returns `None` for an invisible row or a row in no scope. If the row
+    /// has another scope hash than the row found before it, the numbers of scopes begin again. Then
+    /// the result cannot be compared with earlier rows.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, SignatureRow)> {
         self.find_within(entry, None)
     }
 
     /// Compares the row of an index entry with a row that was found earlier. Returns the address at
     /// which the snapshot sees the row of the entry, and the number of positions in which the
-    /// signatures differ. Returns `None` if the row of the entry is invisible, or the two rows are
-    /// not comparable.
+    /// signatures differ. Returns `None` if the row of the entry is invisible, if the rows differ
+    /// in scope, or if the signatures differ in scheme, seed or length.
     pub fn compare(&mut self, entry: Tid, other: &SignatureRow) -> Option<(Tid, usize)> {
         let (row, differing, _) = self.compare_and_return(entry, other)?;
         Some((row, differing))
@@ -181,7 +183,7 @@ impl ComparedRows<'_> {
     }
 
     /// Returns the address at which the snapshot sees the row of an index entry, and the row.
-    /// Returns `None` if the row is invisible.
+    /// Returns `None` if the row is invisible or in no scope.
     pub fn find(&mut self, entry: Tid) -> Option<(Tid, ComparedRow)> {
         let (row, found, values) = self.rows.read(entry, None)?;
         Some((row, (found, values)))

@@ -12,12 +12,13 @@ use crate::dedup::row_sample::{RowComparison, count_by_sample, for_each_leaf};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of histogram lines for similarities below 1. Line 0, for similarity 1, is not counted.
+/// Number of histogram lines for similarities below 1. They are numbered from 1. Line 0 is for
+/// similarity 1 and is not included in this number.
 const STEPS: usize = 50;
 
-/// Returns the number of the histogram line for signatures of `hashes` positions that differ in
-/// `mismatches` positions. It is the line of the largest multiple of 1/[`STEPS`] that is at most
-/// the similarity. Line 0 is similarity 1.
+/// Returns the number of the histogram line for two signatures of `hashes` positions that differ in
+/// `mismatches` positions. Each line is for a multiple of 1/[`STEPS`], and the similarity is
+/// rounded down to such a multiple. Line 0 is for similarity 1.
 pub fn line(mismatches: usize, hashes: usize) -> u32 {
     (mismatches * STEPS).div_ceil(hashes) as u32
 }

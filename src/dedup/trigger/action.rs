@@ -93,7 +93,7 @@ fn mark(
     let (key, mark) =
         (columns.key.zip(columns.mark)).expect("both columns are found for this action");
     let Some(original) = found.key.as_ref().map(OwnedValue::get) else {
-        UserError::null_not_allowed("original row has no key to mark duplicates with")
+        UserError::null_not_allowed("cannot mark a near-duplicate of a row that has no key")
             .detail(format!(
                 "Column {} of the original row is NULL.",
                 column_name(table, key)
@@ -111,8 +111,9 @@ fn mark(
     Outcome::Write
 }
 
-/// Returns whether the current user may know the key `value` of an existing row. `key` is the
-/// number of the key column.
+/// Returns whether the current user may read the key `value` of an existing row. This requires the
+/// SELECT privilege on the key column. If the table has row security policies, they must also let
+/// the user see the row. `key` is the attribute number of the key column.
 pub fn may_know(marks: &Marks, table: Rel, key: i16, value: Value) -> bool {
     may_select(table, key) && (!has_policies(table) || marks.is_visible(value))
 }

@@ -67,9 +67,10 @@ impl BoundArgument {
         Ok(Some(max_distance(bound, metric)))
     }
 
-    /// Returns the minimum similarity of signatures for messages: the similarity as written, or 0.8
-    /// if none was written. With the option `confirm`, returns the similarity of candidates for
-    /// signatures of [`DEFAULT_HASHES`] values, rounded down to two digits.
+    /// Returns a minimum similarity of signatures for messages: the similarity in the arguments, or
+    /// 0.8 if they state none. With the option `confirm`, returns the minimum similarity of
+    /// candidates instead, for signatures of [`DEFAULT_HASHES`] values. That similarity is rounded
+    /// down to two decimals.
     pub fn similarity(&self) -> f64 {
         let share = match self {
             BoundArgument::Similarity(text) => number(text),

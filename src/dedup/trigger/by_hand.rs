@@ -1,5 +1,6 @@
 //! Rows whose marks are set by statements instead of the trigger, selected by the trigger's option
-//! `manual=<condition>`.
+//! `manual=<condition>`. The mark of a row is the key of its original, which is the row that it
+//! repeats. An original has no mark.
 //!
 //! A row that meets the condition has the mark that statements give it. Without a mark it is an
 //! original, even if it is near another row. The row that its mark names stays an original, too.
@@ -22,7 +23,7 @@ pub struct ByHand {
     condition: Condition,
     /// Statement that evaluates the condition for a row.
     statement: CString,
-    /// Number of the fingerprint column.
+    /// Attribute number of the fingerprint column.
     fingerprint: i16,
     /// Generated columns of the table, except the fingerprint, which the trigger computes anyway.
     generated: GeneratedColumns,
@@ -64,9 +65,11 @@ impl ByHand {
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row that a statement writes. `key` is the number of the key
-    /// column. `stays` is true if an UPDATE keeps the row's fingerprint, scope and text. Returns
-    /// `None` if the trigger decides itself, as with `manual=false`.
+    /// Decides about the mark of a row that a statement writes. A row that meets the condition gets
+    /// the mark that the statement sets. An original stays an original while its key is the mark of
+    /// a row that meets the condition. Returns `None` for all other rows. The trigger then decides
+    /// about them as with `manual=false`. `key` is the attribute number of the key column. `stays`
+    /// is true if an UPDATE keeps the row's fingerprint, scope and text.
     pub fn decide(
         &self,
         marks: &Marks,
@@ -90,8 +93,8 @@ impl ByHand {
 }
 
 /// Applies the mark that a statement gives to the row `incoming`, which meets the condition of
-/// `manual=<condition>`. `key` is the number of the key column. `stays` is true if an UPDATE keeps
-/// the row's fingerprint, scope and text.
+/// `manual=<condition>`. `key` is the attribute number of the key column. `stays` is true if an
+/// UPDATE keeps the row's fingerprint, scope and text.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);

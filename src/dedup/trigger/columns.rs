@@ -23,7 +23,7 @@ use neardup_pg::local_rows::{Reader, require_local_rows};
 use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::unique_keys::primary_key_column;
 
-/// Columns that a trigger's arguments name. Column numbers start at 1.
+/// Columns that a trigger's arguments name, as attribute numbers.
 pub struct NamedColumns {
     /// Column of the fingerprint or signature.
     pub fingerprint: i16,
@@ -32,11 +32,14 @@ pub struct NamedColumns {
     /// Column that identifies rows to users. `None` if it is not named and the table has no primary
     /// key of one column.
     pub key: Option<i16>,
-    /// Column of the texts that confirm near rows. `None` without the option `confirm`.
+    /// Column of the texts that are compared if the fingerprints of two rows are near each other.
+    /// `None` without the option `confirm`.
     pub compared_text: Option<i16>,
-    /// Column for marks, which are keys of originals. `None` unless the action is `mark`.
+    /// Column for marks. The mark of a near-duplicate is the key of its original, which is the row
+    /// that it repeats. `None` unless the action is `mark`.
     pub mark: Option<i16>,
-    /// Scope columns, in the order of the arguments.
+    /// Scope columns, in the order of the arguments. Only rows with equal values in them are
+    /// compared.
     pub scope: Vec<i16>,
 }
 
@@ -97,8 +100,8 @@ impl NamedColumns {
     }
 }
 
-/// Columns of the trigger's table, and the index in which the trigger looks up near rows. Column
-/// numbers start at 1.
+/// Columns of the trigger's table, as attribute numbers, and the index in which the trigger looks
+/// up near rows.
 pub struct Columns {
     named: NamedColumns,
     /// Scope columns, in index order. Only rows with equal values in them are compared.
@@ -148,8 +151,8 @@ impl Columns {
     }
 }
 
-/// Returns the number of the column `name`. Raises an error if the table has no such column.
-/// `argument` describes the trigger's argument that names it.
+/// Returns the attribute number of the column `name`. Raises an error if the table has no such
+/// column. `argument` describes the trigger's argument that names it.
 pub fn column(table: Rel, name: &CStr, argument: &str) -> i16 {
     table
         .column_number(name)
@@ -276,9 +279,10 @@ impl<'a> Suitable<'a> {
         })
     }
 
-    /// Compares two indexes by their suitability for the trigger's lookups: partial indexes first,
-    /// then by search cost, then by name. Names are used because REINDEX CONCURRENTLY changes OIDs
-    /// and keeps names.
+    /// Orders two indexes by their suitability for the trigger's lookups, the more suitable index
+    /// first. A partial index is more suitable than an index of all rows. Then the lower search
+    /// cost decides, and then the name. Names decide because REINDEX CONCURRENTLY keeps them and
+    /// changes OIDs.
     fn compare(&self, other: &Self) -> Ordering {
         let partial_first = |it: &Self| !it.index.is_partial();
         let cost = |it: &Self| search_cost(it.index, it.limit);
@@ -290,7 +294,8 @@ impl<'a> Suitable<'a> {
 }
 
 /// Finds the most suitable index for a trigger's lookups. Returns its OID, its scope columns, its
-/// metric, and the maximum distance of near-duplicates.
+/// metric, and the maximum distance of near-duplicates. Returns `None` if the trigger can use no
+/// index.
 fn find_index(
     table: Rel,
     named: &NamedColumns,
@@ -336,8 +341,8 @@ pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
 }
 
 /// Finds an index with exactly the columns `names`, in any order, before the fingerprint column.
-/// `fingerprint` is the number of that column. Returns the columns `names` in index order, or
-/// `None` if a column or such an index is missing.
+/// `fingerprint` is the attribute number of that column. Returns the columns `names` in index
+/// order, or `None` if a column or such an index is missing.
 pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<Vec<EqualColumn>> {
     let wanted: Vec<i16> = (names.iter())
         .map(|name| table.column_number(name))
@@ -349,7 +354,7 @@ pub fn scope_columns(table: Rel, fingerprint: i16, names: &[CString]) -> Option<
 }
 
 /// Returns the columns before the fingerprint in an index, in index order. `fingerprint` and
-/// `wanted` are column numbers. Returns `None` unless the index is a usable neardup index on the
+/// `wanted` are attribute numbers. Returns `None` unless the index is a usable neardup index on the
 /// column `fingerprint` with exactly the columns `wanted` before it.
 fn columns_in_front(index: Rel, fingerprint: i16, wanted: &[i16]) -> Option<Vec<EqualColumn>> {
     let form = index.index_form();

@@ -20,8 +20,9 @@ use neardup_pg::value::{OwnedValue, Value};
 pub enum Fingerprints {
     /// The statement passes the fingerprint with the row.
     Given,
-    /// The trigger computes the fingerprint from the text. Has a statement whose parameter is the
-    /// text and, if the text column is generated, the expression of that column.
+    /// The trigger computes the fingerprint from the text. The first field is the statement that
+    /// computes it; the parameter of the statement is the text. The second field is the expression
+    /// of the text column, if that column is generated.
     OfText(CString, Option<GeneratedColumns>),
     /// The fingerprint column is generated. Has the expression of that column.
     Generated(GeneratedColumns),
@@ -45,7 +46,7 @@ impl Fingerprints {
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                 "neardup_dedup cannot compute a generated column",
             )
-            .detail("The column's own expression computes the fingerprint.")
+            .detail("The expression of the generated column already computes the fingerprint.")
             .hint("Remove the text column from the trigger's arguments.")
             .raise(),
             (Some(text), false) => {
@@ -76,8 +77,8 @@ impl Fingerprints {
     }
 
     /// Returns the fingerprint of a new row, or `None` for NULL. A fingerprint that the trigger
-    /// computes from the text is also stored in the row. `table` must be the table that
-    /// [`Fingerprints::new`] got.
+    /// computes from the text is also stored in the row. `table` must be the table that was passed
+    /// to [`Fingerprints::new`].
     pub fn of_row<'a>(
         &self,
         table: Rel,
@@ -117,13 +118,12 @@ const FUNCTIONS: [(&CStr, &CStr); 5] = [
 ];
 
 /// Hint of errors about a fingerprint that the trigger cannot compute.
-const OTHERWISE: &str = "A generated column can compute any fingerprint that the trigger cannot: \
-                         fp fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) \
-                         STORED. In this case, remove the text column from the trigger's \
-                         arguments.";
+const OTHERWISE: &str = "To compute any other fingerprint, use a generated column: fp \
+                         fingerprint128 GENERATED ALWAYS AS (minhash128(body, shingle => 4)) \
+                         STORED. Then remove the text column from the trigger's arguments.";
 
-/// Returns the statement that makes a fingerprint of a column type from a text, which is its
-/// parameter.
+/// Returns the SELECT statement that computes a fingerprint of type `column_type` from its
+/// parameter, a text.
 fn statement(types: ExtensionTypes, column_type: pg_sys::Oid, arguments: &Arguments) -> CString {
     let (function, cast) = function(types, column_type, arguments);
     let call = call(types, function, &arguments.parameters, b"$1");
@@ -261,7 +261,10 @@ fn refuse_function(
     ))
     .hint(match others.is_empty() {
         true => "Compute the value yourself, and pass only its column to the trigger.".to_owned(),
-        false => format!("Specify {others}, or give the column the function's type."),
+        false => format!(
+            "Specify {others}, or change the type of the column to the type that the function \
+             returns."
+        ),
     })
     .raise()
 }

@@ -18,11 +18,12 @@ use neardup_pg::value::Value;
 /// Rows in flight (published rows) of one trigger in one statement.
 pub struct Flight {
     run: TriggerRun,
-    /// Number of the fingerprint column.
+    /// Attribute number of the fingerprint column.
     column: i16,
     /// Maximum distance of near rows in flight, in bits or mismatches. All triggers of the table
-    /// that compare the same rows use the same radius. Otherwise one trigger could let a row pass
-    /// that another waits for, and two rows could wait for each other between the two triggers.
+    /// that compare the same rows use the same radius. With different radii, two rows could both
+    /// pass the trigger with the smaller radius. Then they would wait for each other in the trigger
+    /// with the larger radius.
     radius: u32,
     /// Index that the server writes last among the indexes on the fingerprint column. A row stays
     /// published until it is in this index. Other sessions may look up rows in any of these
@@ -41,7 +42,8 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Prepares the publishing of rows for a trigger on `table` in one statement.
+    /// Prepares the publishing of rows for a trigger on `table` in one statement. `statement` is a
+    /// number that identifies the statement in this backend.
     pub fn new(
         table: Rel,
         statement: usize,
@@ -119,8 +121,8 @@ impl Flight {
 }
 
 impl Flight {
-    /// Returns the numbers of all columns that belong to a scope in which this trigger publishes
-    /// rows: its own scope, or the scope of another trigger.
+    /// Returns the attribute numbers of all columns that belong to a scope in which this trigger
+    /// publishes rows: its own scope, or the scope of another trigger.
     pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
         let others = self.others_at_insert.iter().chain(&self.others_at_update);
         let scopes = core::iter::once(&columns.scope).chain(others);
@@ -161,10 +163,11 @@ fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
     scope
 }
 
-/// Returns the scope columns of the table's other triggers that do not fire for `event`, and that
-/// have the same function and fingerprint column as this trigger. Another trigger that fires for
-/// `event` publishes the row in its own scope. If this trigger published the row in that scope
-/// earlier, two rows could wait for each other between the two triggers.
+/// Returns the scope columns of each other trigger that does not fire for `event` (INSERT or
+/// UPDATE), and that has the same function and fingerprint column as this trigger. This trigger
+/// publishes rows in the scopes of these triggers too. Triggers that fire for `event` are skipped,
+/// because they publish the row themselves. If this trigger published the row for them, too early,
+/// two rows could wait for each other, one in each trigger.
 fn other_scopes(
     table: Rel,
     event: u32,

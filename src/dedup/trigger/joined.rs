@@ -1,6 +1,6 @@
-//! Cache of originals for marked rows (copies) whose own original was deleted or changed. Such a
-//! copy is compared again: it joins another original or becomes an original itself. The cache
-//! contains the originals that such copies have joined or become.
+//! Cache for copies, which are rows marked with the key of an original. When an original is deleted
+//! or changed, its copies are compared again, one by one. Each copy joins another original or
+//! becomes an original itself. The cache contains the originals that copies have joined or become.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
@@ -22,9 +22,9 @@ use neardup_pg::value::{OwnedValue, Value};
 /// Maximum number of stored originals. Beyond it, a new original replaces the oldest.
 const MAX_ORIGINALS: usize = 1000;
 
-/// Number of stored originals whose texts are found dissimilar to the text of one row before the
-/// trigger searches the index instead. That search compares the same texts again, so this number
-/// limits the repeated work.
+/// Maximum number of stored originals whose texts are compared with the text of one row and found
+/// dissimilar. After that, the trigger searches the index instead. That search compares the same
+/// texts again, so this number limits the repeated work.
 const MAX_DISSIMILAR: usize = 16;
 
 /// Trigger, index and transaction that the stored originals belong to.

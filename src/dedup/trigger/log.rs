@@ -76,7 +76,7 @@ impl LogTable {
     /// of the user who runs the statement.
     pub fn write(&self, table: Rel, columns: &Columns, found: &NearRow, row: &NewRow) {
         let Some(existing) = &found.key else {
-            UserError::null_not_allowed("original row has no key to log")
+            UserError::null_not_allowed("cannot log a near-duplicate of a row that has no key")
                 .hint("Specify a column that is never NULL, such as 'key=id'.")
                 .raise();
         };
@@ -93,8 +93,9 @@ impl LogTable {
     }
 }
 
-/// Returns whether a unique index of a log table can detect that a row is already recorded, so that
-/// ON CONFLICT DO NOTHING skips it. ON CONFLICT does not support deferrable constraints or rules.
+/// Returns whether ON CONFLICT DO NOTHING can keep the trigger from recording a row twice in a log
+/// table. This requires a unique index that the server checks at once. ON CONFLICT does not support
+/// deferrable constraints or rules.
 fn keeps_each_once(log: Rel) -> bool {
     let indexes = log.indexes().into_iter();
     let opened: Vec<OpenRelation> = indexes

@@ -82,8 +82,9 @@ impl NearRow {
 
 /// Result of one lookup of near rows in the index.
 enum LookupResult {
-    /// No near-duplicate. The list has the near rows that have equal values in a unique key with
-    /// the new row. ON CONFLICT or a unique violation handles these rows.
+    /// The lookup has found no near-duplicate, except rows that have the same values as the new row
+    /// in a unique key. The list has these rows. The server handles them by ON CONFLICT or raises a
+    /// unique violation.
     Nothing(Vec<SeenRow>),
     Found(NearRow),
     /// A near row that a running transaction writes or deletes. Has that transaction's ID, and the
@@ -142,7 +143,7 @@ pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue,
     }
 }
 
-/// Locks the existing rows `same`, which have equal values in a unique key with the new row. A
+/// Locks the existing rows `same`, which have the same values as the new row in a unique key. A
 /// locked row keeps these values until the new row is written or the server finds the conflict. The
 /// error is a row that another session has locked, or `None` if a row has changed since the lookup.
 fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow>> {
@@ -156,8 +157,9 @@ fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow
     Ok(())
 }
 
-/// Repeats the lookup until no near row can have moved to an index position that the lookup had
-/// passed. Returns the result of the last lookup.
+/// Repeats the lookup until it cannot have missed a near row that moved during the lookup: an
+/// UPDATE can move a row to an index position that the lookup has already passed. Returns the
+/// result of the last lookup.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {
@@ -173,8 +175,8 @@ fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult 
     }
 }
 
-/// Runs one lookup in the index. Adds to `vanished` the addresses of versions that no later
-/// snapshot sees, but that existing snapshots may still see.
+/// Runs one lookup in the index. Adds to `vanished` the addresses of row versions that were deleted
+/// or replaced. Later snapshots do not see these versions, but existing snapshots may.
 fn lookup(
     table: Rel,
     columns: &Columns,
@@ -241,8 +243,8 @@ fn lookup(
     }
 }
 
-/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None`
-/// unless the existing row is an original in the same scope and within `columns.limit`. Also
+/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None` if
+/// the existing row has a mark, is in another scope, or is farther away than `columns.limit`. Also
 /// returns `None` for the version that an UPDATE replaces.
 pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     let is_marked = || columns.mark.is_some_and(|mark| row.get(mark).is_some());

@@ -1,5 +1,6 @@
-//! Marks of `action=mark`. A mark names an existing row that is an original, which means that its
-//! own mark is NULL. There are no chains of marks.
+//! Marks of `action=mark`. The mark of a near-duplicate is the key of its original, which is the
+//! row that it repeats. An original has no mark (NULL), so the triggers make no chains of marks. A
+//! mark "names" the row with that key.
 //!
 //! - The BEFORE trigger locks the original FOR KEY SHARE before it marks a row with its key. A
 //!   session that deletes the original waits for that transaction, as with a foreign key. So does
@@ -50,28 +51,30 @@ pub enum NoOriginal {
 
 /// Key and mark columns of a table, and the statements of `action=mark` that read and write marks.
 pub struct Marks {
-    /// Number of the key column.
+    /// Attribute number of the key column.
     key: i16,
-    /// Number of the mark column.
+    /// Attribute number of the mark column.
     pub mark: i16,
     /// Equality of the key type, which is also the type of marks.
     equality: TypeEquality,
     /// Equality operator of the key type in SQL, with a blank on each side.
     pub equals: Vec<u8>,
-    /// Statement that reads the address and the mark of the row with a key, and locks the row.
+    /// Statement that reads the address and the mark of the row with a given key, and locks the
+    /// row.
     lock: CString,
-    /// Statement that reads the address of the row with a key.
+    /// Statement that reads the address of the row with a given key.
     address: CString,
-    /// Statement that reads whether the row with a key is an original.
+    /// Statement that reads whether the row with a given key is an original.
     is_original: CString,
-    /// Statement that finds the row with a key if the current user sees it.
+    /// Statement that finds the row with a given key if row security lets the current user see it.
     is_visible: CString,
-    /// Statement that reads the addresses of the rows that are marked with a key, in key order.
+    /// Statement that reads the addresses of the rows that are marked with a given key, in the
+    /// order of their own keys.
     dependents: CString,
-    /// Statement that reads the row at an address as one composite value.
+    /// Statement that reads the row at a given address as one composite value.
     whole_row: CString,
-    /// Statement that removes the mark of the row at an address if the mark still names a given
-    /// key.
+    /// Statement that removes the mark of the row at a given address, if the mark still names a
+    /// given key.
     unmark: CString,
 }
 
@@ -90,8 +93,8 @@ fn raise_without_equality(key_type: pg_sys::Oid) -> ! {
 }
 
 impl Marks {
-    /// Prepares the statements for a table. `key` and `mark` are the numbers of its key and mark
-    /// columns.
+    /// Prepares the statements for a table. `key` and `mark` are the attribute numbers of its key
+    /// and mark columns.
     pub fn new(table: Rel, key: i16, mark: i16) -> Self {
         let attribute = table.attribute(key);
         let key_type = attribute.atttypid;
@@ -169,11 +172,12 @@ impl Marks {
         self.equality.equal(a, b)
     }
 
-    /// Decides about the mark that an UPDATE sets in a row whose fingerprint and scope are
-    /// unchanged. `old` is the version that the UPDATE replaces, and `row` is the new version.
-    /// `own` is the row's key, and `visible` returns whether the writer may know a key. Returns
-    /// true if the row must be compared with others, because its mark was removed and did not name
-    /// an original any more.
+    /// Applies the mark that an UPDATE sets in a row whose fingerprint and scope are unchanged. A
+    /// new mark is replaced by the key of the original that it leads to ([`Marks::set`]). `old` is
+    /// the version that the UPDATE replaces, and `row` is the new version. `own` is the row's key.
+    /// `visible` returns whether the current user may read the key of another row. Returns true if
+    /// the caller must compare the row with other rows: the UPDATE sets the mark to NULL, and the
+    /// old mark does not name an original any more.
     pub fn settle(
         &self,
         table: Rel,
@@ -196,8 +200,8 @@ impl Marks {
         }
     }
 
-    /// Gives the new version `row` the mark of the version `old`, unless that mark does not name an
-    /// original any more. Returns true if the new version gets the mark. The original needs no
+    /// Gives the new version `row` the mark of the version `old`, and returns true. If that mark
+    /// does not name an original any more, does nothing and returns false. The original needs no
     /// lock: a session that changes the original finds this row by the stored mark, and waits for
     /// this row.
     pub fn keep(&self, table: Rel, old: &NewRow, row: &mut NewRow) -> bool {
@@ -209,9 +213,9 @@ impl Marks {
         true
     }
 
-    /// Returns whether the row with a key exists and is an original. Reads the latest data, not by
-    /// the statement's snapshot, because the statement may have waited for a transaction that
-    /// renewed the mark.
+    /// Returns whether the row with the key `key` exists and is an original. Reads the latest data,
+    /// not by the statement's snapshot, because the statement may have waited for a transaction
+    /// that renewed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::new(table);
         let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);
@@ -220,8 +224,9 @@ impl Marks {
             .is_some_and(|original| original.get().as_bool())
     }
 
-    /// Locks the row with a key against deletion and against changes that affect marks, and returns
-    /// its mark, which is `Some(None)` for an original. Returns `None` if there is no such row.
+    /// Locks the row with the key `key` against deletion and against changes that affect marks, and
+    /// returns its mark, which is `Some(None)` for an original. Returns `None` if there is no such
+    /// row.
     fn lock(&self, table: Rel, key: Value) -> Option<Option<OwnedValue>> {
         loop {
             let owner = AsConstraint::new(table);
@@ -237,7 +242,8 @@ impl Marks {
         }
     }
 
-    /// Returns the current version of the row with a key, or `None` if there is no such row.
+    /// Returns the current version of the row with the key `key`, or `None` if there is no such
+    /// row.
     pub fn row_with<'a>(&self, table: Rel<'a>, key: Value) -> Option<Version<'a>> {
         let owner = AsConstraint::new(table);
         let address = spi::first(&self.address, &[self.keyed(key)], Sees::Latest);
@@ -255,8 +261,11 @@ impl Marks {
                 PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
                 "a row cannot be marked as a near-duplicate of itself",
             )
-            .detail("The new mark names the row itself, or a row that is marked with its key.")
-            .hint("Remove the other row's mark first, so that it becomes an original.")
+            .detail(
+                "The new mark is the key of this row, or of a row that is marked as a \
+                 near-duplicate of this row.",
+            )
+            .hint("To make the other row an original, remove its mark first.")
             .raise(),
             Err(NoOriginal::Missing(key)) => UserError::new(
                 PgSqlErrorCode::ERRCODE_FOREIGN_KEY_VIOLATION,
@@ -276,8 +285,11 @@ impl Marks {
                 PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
                 "mark does not lead to an original",
             )
-            .detail("The marks of the referenced row and of the rows after it form a cycle.")
-            .hint("Set the mark of one of these rows to NULL.")
+            .detail(
+                "The mark of the referenced row leads to another marked row, and these marks form \
+                 a cycle.",
+            )
+            .hint("Set the mark of one row in the cycle to NULL.")
             .raise(),
         }
     }
@@ -305,9 +317,10 @@ impl Marks {
         Err(NoOriginal::Circle)
     }
 
-    /// Follows the mark `wanted`, which a statement sets, to an original. Marks the row with the
-    /// key of that original. `own` is the row's key, and `visible` returns whether the writer may
-    /// know a key.
+    /// Follows the mark `wanted`, which a statement sets, to an original. Marks `row` with the key
+    /// of that original. `own` is the row's key. `visible` returns whether the current user may
+    /// read the key of another row. Raises an error if the original is not the row that `wanted`
+    /// names and the user may not read its key, because the mark would reveal the key.
     pub fn set(
         &self,
         table: Rel,
@@ -326,7 +339,7 @@ impl Marks {
         }
     }
 
-    /// Returns whether `test` is true for any row that is marked with a key. Passes the whole row
+    /// Returns whether `test` is true for any row that is marked with `key`. Passes the whole row
     /// to `test`, which runs as the current user.
     pub fn any_dependent(&self, table: Rel, key: Value, test: impl Fn(Value) -> bool) -> bool {
         let owner = AsConstraint::new(table);
@@ -343,14 +356,15 @@ impl Marks {
         })
     }
 
-    /// Returns whether row security lets the current user see the row with a key. The caller checks
-    /// the privilege on the key column.
+    /// Returns whether row security lets the current user see the row with the key `key`. The
+    /// caller checks the privilege on the key column.
     pub fn is_visible(&self, key: Value) -> bool {
         // The row may be newer than the statement's snapshot.
         spi::first(&self.is_visible, &[self.keyed(key)], Sees::Latest).is_some()
     }
 
-    /// Calls `unmark` with the address of each row that is marked with a key, one by one.
+    /// Calls `unmark` for each row that is marked with `key`, one row at a time. Passes the address
+    /// of the row, and the connection by which `unmark` can write the row.
     pub fn for_each_dependent(&self, key: Value, unmark: impl FnMut(&spi::Connection, Tid)) {
         spi::for_each_address(&self.dependents, &[self.keyed(key)], unmark);
     }
@@ -376,8 +390,8 @@ pub fn hidden(table: Rel) -> ! {
     )
     .detail("The new row would be marked with the key of a row that you may not read.")
     .hint(
-        "Grant writers the right to read the keys of original rows, or give them a scope of their \
-         own.",
+        "Grant the role the right to read the keys of original rows. Or use a scope, so that its \
+         rows are compared only with rows that it may read.",
     )
     .raise()
 }
@@ -387,7 +401,7 @@ pub fn hidden(table: Rel) -> ! {
 #[derive(Clone, Copy)]
 pub struct Recheck {
     table: pg_sys::Oid,
-    /// Number of the mark column. A table may have triggers with different mark columns.
+    /// Attribute number of the mark column. A table may have triggers with different mark columns.
     mark: i16,
     /// True after the BEFORE trigger has seen this announcement for the row.
     pub taken: bool,

@@ -1,8 +1,10 @@
-//! `neardup_dedup`: a row trigger that rejects, skips, marks or records near-duplicates.
+//! `neardup_dedup`: a row trigger that rejects, skips, marks or records near-duplicates. The mark
+//! of a near-duplicate is the key of its original, which is the row that it repeats. A row is
+//! published in shared memory before it is written, so that other sessions find it.
 //!
 //! Transactions may insert near-duplicates of each other at the same time. A row is therefore
-//! published in shared memory ([`flight`]) from before its lookup until the index contains it. The
-//! lookup sees uncommitted rows of other transactions, and waits for these transactions.
+//! published ([`flight`]) from before its lookup until the index contains it. The lookup sees
+//! uncommitted rows of other transactions, and waits for these transactions.
 mod action;
 mod bound_argument;
 mod by_hand;
@@ -72,12 +74,12 @@ struct State {
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
     let Some(mut call) = TriggerCall::new(call) else {
-        misused("neardup_dedup can only be called as a trigger");
+        misused("neardup_dedup can be called only by a trigger.");
     };
     let event = call.event();
     let is = |mask: u32, flag: u32| event & mask == flag;
     if !is(pg_sys::TRIGGER_EVENT_ROW, pg_sys::TRIGGER_EVENT_ROW) {
-        misused("the trigger is FOR EACH STATEMENT");
+        misused("The trigger is FOR EACH STATEMENT, but must be FOR EACH ROW.");
     }
     let inserted = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_INSERT);
     let updated = is(pg_sys::TRIGGER_EVENT_OPMASK, pg_sys::TRIGGER_EVENT_UPDATE);
@@ -89,9 +91,9 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
             originals::changed(&mut call, updated);
             return pg_sys::Datum::null();
         }
-        pg_sys::TRIGGER_EVENT_BEFORE => misused("the trigger is BEFORE DELETE"),
-        0 => misused("the trigger is AFTER INSERT"),
-        _ => misused("the trigger is INSTEAD OF changes of a view"),
+        pg_sys::TRIGGER_EVENT_BEFORE => misused("The trigger fires BEFORE DELETE."),
+        0 => misused("The trigger fires AFTER INSERT."),
+        _ => misused("The trigger is an INSTEAD OF trigger of a view."),
     }
     let (table, given) = (call.table(), call.row());
     let (row, old) = match updated {
@@ -249,11 +251,12 @@ impl State {
             })
     }
 
-    /// Second phase, for `action=mark`: locks an original FOR UPDATE if the UPDATE changes its
-    /// fingerprint, scope, key or mark. `stays` is true if the UPDATE keeps the fingerprint, scope
-    /// and compared text. The lock makes this session wait for sessions that mark rows with the
-    /// original's key. It is taken before the new version is written, so that those sessions can
-    /// still insert copies of the original.
+    /// Second phase, for `action=mark`. If an UPDATE changes the fingerprint, scope, compared text,
+    /// key or mark of an original, locks the original FOR UPDATE. Sessions that are marking rows
+    /// with the original's key hold a lock on the original, so this session waits for them. The
+    /// lock is taken before the new version is written. Until then, those sessions can still insert
+    /// copies of the original. `stays` is true if the UPDATE keeps the fingerprint, scope and
+    /// compared text.
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
         let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {
             return;
@@ -360,8 +363,9 @@ impl State {
     }
 
     /// Returns the existing row that a new row or version is a near-duplicate of. `again` is true
-    /// if the row's mark named an original that was deleted, changed or marked. The search then
-    /// first tries the originals that other rows with that mark have joined or become ([`joined`]).
+    /// if the row's mark named an original that was deleted, changed or marked. In this case, the
+    /// search first tries the originals that other rows with the same mark have joined or become
+    /// ([`joined`]).
     fn find(&self, table: Rel, query: &Query, again: bool) -> Option<NearRow> {
         let columns = &self.columns;
         let Some(marks) = self.action.marks().filter(|_| again) else {

@@ -29,18 +29,18 @@ impl State {
     fn new(call: &TriggerCall) -> Self {
         let arguments = Arguments::from_trigger(&call.trigger());
         if !matches!(arguments.action, Action::Mark(_)) {
-            misused("the trigger is an AFTER trigger, which only the action mark supports");
+            misused("The trigger is an AFTER trigger, which only the action mark supports.");
         }
         let columns = NamedColumns::find(call.table(), &arguments);
         let marks = Marks::from_columns(call.table(), &columns)
-            .unwrap_or_else(|| misused("an AFTER trigger needs a key and a mark"));
+            .unwrap_or_else(|| misused("An AFTER trigger needs a key column and a mark column."));
         State { marks, columns }
     }
 }
 
 /// Handles a row that an UPDATE has changed (`updated` is true) or a DELETE has removed. If the row
-/// was an original, compares its duplicates again, unless the UPDATE keeps the values that make
-/// their marks true.
+/// was an original, compares its duplicates again. Their marks stay as they are if an UPDATE keeps
+/// the original's key, fingerprint, scope and compared text, and does not mark the original.
 pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (table, old) = (call.table(), call.row());
     let new = updated.then(|| call.new_version());
@@ -90,7 +90,7 @@ fn compare_again(table: Rel, marks: &Marks, key: Value) {
         if missed_now.iter().any(|row| missed.contains(row)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("a mark of table \"{}\" cannot be renewed", table.shown()),
+                format!("could not update a mark in table \"{}\"", table.shown()),
             )
             .detail("Another trigger or a rule prevents the update of a marked row.")
             .hint("Change that trigger or rule so that it allows updates that set a mark to NULL.")
@@ -123,11 +123,11 @@ fn unmark(connection: &spi::Connection, table: Rel, marks: &Marks, row: Tid, key
         UserError::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "the BEFORE trigger of table \"{}\" did not compare a row without its mark",
+                "the BEFORE trigger of table \"{}\" did not compare a row whose mark was removed",
                 table.shown()
             ),
         )
-        .detail("Without this comparison, the row would count as an original.")
+        .detail("Without this comparison, the row would wrongly become an original.")
         .hint("Create the BEFORE trigger so that it fires for UPDATE without a condition.")
         .raise();
     }

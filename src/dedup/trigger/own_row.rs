@@ -1,5 +1,5 @@
 //! Recognizes existing versions of the row being written: the version that an UPDATE replaces or,
-//! for an INSERT, rows that have equal values in a unique key with the new row.
+//! for an INSERT, rows that have the same values as the new row in a unique key.
 use core::cell::OnceCell;
 
 use neardup_blocktree::key::Tid;
@@ -41,7 +41,7 @@ impl Keys {
 pub enum OwnRow<'a> {
     /// The row at this address: the version that the UPDATE replaces.
     Version(Tid),
-    /// Every row that has equal values in a unique key with this new row. ON CONFLICT or a unique
+    /// Every row that has the same values as this new row in a unique key. ON CONFLICT or a unique
     /// violation handles such a row.
     Key(NewKey<'a>),
 }

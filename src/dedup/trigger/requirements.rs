@@ -36,16 +36,20 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         UserError::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "the trigger that marks rows of table \"{}\" does not see all changes",
+                "the trigger that marks rows of table \"{}\" does not fire for all relevant \
+                 changes",
                 table.shown()
             ),
         )
         .detail(match needs_all {
-            true => "With a condition in manual=, the trigger must fire for UPDATE of all columns.",
+            true => {
+                "Because the option manual has a condition, the trigger must fire for UPDATE of \
+                 all columns."
+            }
             false => {
-                "The trigger must fire for INSERT and UPDATE. A column list must contain the \
-                 columns of the fingerprint or its text, of the scope, of the mark, and of the \
-                 text in confirm=."
+                "The trigger must fire for INSERT and UPDATE. If the trigger has a column list, \
+                 the list must contain the fingerprint column or its text column, the scope \
+                 columns, the mark column, and the column in the option confirm."
             }
         })
         .hint(create(
@@ -70,13 +74,13 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!(
-            "table \"{}\" has no trigger that renews marks when an original changes",
+            "table \"{}\" has no trigger that updates marks when an original changes",
             table.shown()
         ),
     )
     .detail(
-        "Marks stay correct only if neardup_dedup is also called AFTER UPDATE OR DELETE, with the \
-         same arguments and without WHEN.",
+        "The action mark also needs an AFTER UPDATE OR DELETE trigger. It must call neardup_dedup \
+         with the same arguments and have no WHEN condition.",
     )
     .hint(create(
         table,
@@ -88,8 +92,8 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
     .raise()
 }
 
-/// Returns the numbers of the columns whose change concerns a trigger, but whose UPDATE does not
-/// fire the trigger.
+/// Returns the attribute numbers of the columns that a trigger depends on, but whose UPDATE does
+/// not fire the trigger.
 fn unseen_columns(
     table: Rel,
     trigger: &Trigger,
@@ -119,9 +123,9 @@ fn unseen_columns(
     unseen
 }
 
-/// Returns the sources of a column whose UPDATE does not fire a trigger. The source of a column is
-/// the column itself, or the columns that it is generated from. A trigger for a generated column
-/// also fires for its sources.
+/// Returns the source columns of `column` that can be updated without firing the trigger. The
+/// sources are the column itself or, if it is generated, the columns that it is generated from. A
+/// trigger that lists a generated column also fires for its sources.
 fn unseen_sources(table: Rel, trigger: &Trigger, column: i16) -> Vec<i16> {
     let listed = &trigger.columns;
     if listed.contains(&column) {
@@ -142,10 +146,10 @@ thread_local! {
     static WARNED: RefCell<HashSet<(pg_sys::Oid, Vec<i16>)>> = RefCell::default();
 }
 
-/// Warns once per session of the columns `unseen`, whose UPDATE does not fire a trigger. Skips
-/// columns for which another trigger that compares the same rows fires. This is not an error: the
-/// trigger still works for the listed columns, and other sessions must not lose rows because of a
-/// column list.
+/// Warns once per session that an UPDATE of the columns `unseen` does not fire a trigger. Skips a
+/// column if its UPDATE fires another trigger that compares the same rows. An error would make
+/// every statement fail that fires the trigger. A warning is enough, because the trigger works for
+/// the columns that it lists.
 fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec<i16>) {
     if unseen.is_empty() {
         return;
@@ -167,23 +171,23 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
     UserError::new(
         PgSqlErrorCode::ERRCODE_WARNING,
         format!(
-            "trigger \"{}\" of table \"{}\" does not see all changes",
+            "trigger \"{}\" of table \"{}\" does not fire for all relevant changes",
             trigger.name.to_string_lossy(),
             table.shown()
         ),
     )
     .detail(format!(
-        "The trigger compares rows by {names}, which an UPDATE can change without firing the \
-         trigger."
+        "The trigger compares rows by these columns, but does not fire when an UPDATE changes \
+         them: {names}."
     ))
     .hint(format!(
-        "Add {names} to the trigger's UPDATE OF list, or omit the list."
+        "Add {names} to the UPDATE OF list of the trigger, or omit the list."
     ))
     .warn();
 }
 
-/// Returns whether the trigger `other` compares the same rows as `trigger` and fires whenever
-/// `trigger` fires, except perhaps for UPDATE of other columns.
+/// Returns whether the trigger `other` compares the same rows as `trigger`, and fires for each
+/// UPDATE for which `trigger` fires. The column lists of the two triggers may differ.
 fn compares_alike(other: &Trigger, trigger: &Trigger, arguments: &Arguments) -> bool {
     let events =
         pg_sys::TRIGGER_TYPE_ROW | pg_sys::TRIGGER_TYPE_BEFORE | pg_sys::TRIGGER_TYPE_UPDATE;
@@ -213,11 +217,10 @@ fn has_after_trigger(table: Rel, before: &Trigger, arguments: &Arguments) -> boo
     })
 }
 
-/// Returns a CREATE TRIGGER statement for a new trigger with the function and the arguments of the
-/// existing trigger `trigger` of `table`. The new trigger is on `table` or, if `trigger` was
-/// created for a partitioned table and `table` is a partition, on the partitioned table. `command`
-/// is the statement up to the new trigger's name, `name` is that name, and `events` has the timing
-/// and events.
+/// Returns a CREATE TRIGGER statement for a new trigger with the function and arguments of
+/// `trigger`, an existing trigger of `table`. If `trigger` is a partition's copy of a trigger, the
+/// new trigger is on the partitioned table. Otherwise it is on `table`. `command` is the statement
+/// up to the new trigger's name, `name` is that name, and `events` has the timing and events.
 fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[u8]) -> String {
     let literals: Vec<Vec<u8>> = (trigger.arguments.iter())
         .map(|text| catalog::literal(text))
@@ -238,8 +241,8 @@ fn create(table: Rel, trigger: &Trigger, command: &[u8], name: &[u8], events: &[
     String::from_utf8_lossy(&statement).into_owned()
 }
 
-/// Returns the name of the table that a trigger was created for. For a trigger of a partition,
-/// this is the partitioned table.
+/// Returns the qualified name of the table that a trigger was created for. For a partition's copy
+/// of a trigger, this is the partitioned table.
 fn made_for(trigger: &Trigger) -> Option<Vec<u8>> {
     const ORIGIN: &CStr = c"WITH RECURSIVE up AS (
         SELECT tgparentid, tgrelid FROM pg_catalog.pg_trigger

@@ -1,4 +1,5 @@
-//! The trigger's option `confirm=`: the texts of near rows decide whether they are near-duplicates.
+//! The trigger's option `confirm=`: rows with near fingerprints are near-duplicates only if their
+//! texts are similar, too. Texts are compared by their features, which are sequences of tokens.
 use core::cell::OnceCell;
 use std::ffi::CString;
 
@@ -21,9 +22,9 @@ use neardup_pg::value::{OwnedValue, Value};
 
 /// Comparison of the texts of a new row and of near rows by their features.
 pub struct TextComparison {
-    /// Number of the text column.
+    /// Attribute number of the text column.
     pub column: i16,
-    /// Statement that returns the feature hashes of a text, which is its parameter.
+    /// Statement that returns the feature hashes of a text. The text is the statement's parameter.
     statement: CString,
     /// Minimum Jaccard similarity of the two texts.
     pub similarity: f64,
@@ -73,8 +74,8 @@ impl TextComparison {
     }
 }
 
-/// Returns the options of the fingerprint function in a trigger's arguments, as constants without a
-/// type.
+/// Returns the options of the fingerprint function in a trigger's arguments, as SQL constants of
+/// type `unknown`.
 fn options(arguments: &Arguments) -> TextCall {
     let constant = |value: CString| Some(Some((value, pg_sys::UNKNOWNOID)));
     let mut options: TextCall = (arguments.parameters.iter())

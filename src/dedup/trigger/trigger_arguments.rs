@@ -377,7 +377,10 @@ impl Arguments {
             "trigger \"{}\" marks rows but does not specify a bound",
             self.name
         ))
-        .detail("Marks stay correct only if their bound does not change with the index.")
+        .detail(
+            "Without a bound of its own, the trigger would use the bound of the index. A change of \
+             the index would then make existing marks wrong.",
+        )
         .hint(format!(
             "Add '{option}' to the arguments of neardup_dedup in both triggers. Index {}.",
             bounds.list()
@@ -454,8 +457,8 @@ fn senseless(trigger: &str, why: String) -> ! {
     ))
     .detail(why)
     .hint(
-        "Pass the fingerprint column first, then the text column if the trigger is to compute the \
-         fingerprint, then options: neardup_dedup('fp', 'body', 'radius=6', 'action=skip').",
+        "Pass the fingerprint column, then the text column if the trigger computes the \
+         fingerprint, and then options: neardup_dedup('fp', 'body', 'radius=6', 'action=skip').",
     )
     .raise()
 }

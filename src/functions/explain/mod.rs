@@ -62,8 +62,8 @@ fn explain(call: &mut Call) -> Datum {
         UserError::invalid_parameter("top must not be negative")
             .detail(format!("The value of top is {top}."))
             .hint(
-                "The argument top is the maximum number of features in each list; 0 leaves the \
-                 lists empty.",
+                "The argument top is the maximum number of features in each list. 0 returns empty \
+                 lists.",
             )
             .raise()
     };
@@ -102,8 +102,8 @@ impl Explained {
         }
     }
 
-    /// Returns the fingerprint function for which the report counts the differing bits that each
-    /// change of the text causes; `None` for signatures.
+    /// Returns the kind of the function's fingerprints. The report shows for each change of the
+    /// text how many of their bits the change flips. `None` for signatures, which have no bits.
     fn bits(self) -> Option<BitsOf> {
         match self {
             Self::Simhash => Some(BitsOf::Simhash64),

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::functions::feature_rows::weight;
 use neardup_pg::server_text::{ServerPart, ServerText};
 
-/// Results of the explained function for two texts, compared.
+/// Comparison of the explained function's results for two texts.
 pub struct Compared {
     /// True if the function returns signatures, not fingerprints.
     pub is_signature: bool,
@@ -55,7 +55,7 @@ struct OptionNames {
     /// Kind of tokens, with the number of keywords if there is one, as in `jieba_tfidf:50`.
     tokens: String,
     shingle: usize,
-    /// Absent if the explained function has no weights.
+    /// Name of the weighting of features. Absent if the explained function has no weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     weight: Option<&'static str>,
     html: bool,
@@ -94,7 +94,8 @@ struct Changes<'a> {
 struct Change<'a> {
     a: Option<ShownPassage<'a>>,
     b: Option<ShownPassage<'a>>,
-    /// Number of differing bits of the fingerprints that the change causes. Absent for signatures.
+    /// Number of bits in which the fingerprints differ because of this change. Absent for
+    /// signatures.
     #[serde(skip_serializing_if = "Option::is_none")]
     bits: Option<u32>,
 }
@@ -120,12 +121,12 @@ struct SharedFeature<'a> {
     /// Position of the first occurrence in the first text, in characters, as an argument of
     /// `substr`.
     start_a: Option<i32>,
-    /// Number of characters of this occurrence.
+    /// Number of characters of the first occurrence in the first text.
     length_a: Option<i32>,
     /// Position of the first occurrence in the second text, in characters, as an argument of
     /// `substr`.
     start_b: Option<i32>,
-    /// Number of characters of this occurrence.
+    /// Number of characters of the first occurrence in the second text.
     length_b: Option<i32>,
 }
 
@@ -136,7 +137,7 @@ struct OneFeature<'a> {
     weight: Number,
     /// Position of the first occurrence, in characters, as an argument of `substr`.
     start: Option<i32>,
-    /// Number of characters of this occurrence.
+    /// Number of characters of the first occurrence.
     length: Option<i32>,
 }
 

@@ -1,5 +1,5 @@
 //! Balls around signatures: all signatures that differ from a centre in at most some number of
-//! positions.
+//! positions. Only signatures with the same scheme, seed and length can be compared.
 //!
 //! This module converts a bound of a distance or a similarity to a number of differing positions
 //! (mismatches). It uses the arithmetic of `<%>` and `minhash_similarity`, so `a <%> b <= r` and `a
@@ -20,8 +20,8 @@ const APPROXIMATE: &str = "approximate";
 /// four bytes each.
 const FRONT: usize = 8;
 
-/// Kind of a bound on the distance or similarity of two signatures. The discriminant is its number
-/// in SQL functions.
+/// Kind of a bound of the distance or similarity of two signatures. SQL functions take its
+/// discriminant as an int4 argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// `distance <= bound`.
@@ -58,8 +58,8 @@ impl Bound {
         }
     }
 
-    /// Returns the maximum number of mismatches of two signatures of `hashes` values within the
-    /// bound, or -1 if no number is within it.
+    /// Returns the maximum number of mismatches (differing positions) of two signatures of `hashes`
+    /// values that are within the bound. Returns -1 if no two signatures are.
     pub fn mismatches(self, hashes: usize, bound: f64) -> i32 {
         let share = match self {
             Bound::Distance | Bound::DistanceBelow => bound,
@@ -88,13 +88,14 @@ pub struct SignatureBall<'a> {
     /// Maximum number of positions in which a signature differs from the centre, or -1 for the
     /// empty ball.
     pub mismatches: i32,
-    /// True if an index may return approximate results when `mismatches` is beyond the guarantee of
-    /// its bands.
+    /// True if an index search for this ball may miss rows. The bands of an index (groups of a
+    /// signature's hashes) find all signatures only up to some number of mismatches. If
+    /// `mismatches` is larger, a search uses the bands only if this flag is set.
     pub approximate: bool,
 }
 
 impl<'a> SignatureBall<'a> {
-    /// Reads a ball from its stored form without the varlena header, which is aligned to four
+    /// Reads a ball from its stored form without the varlena header. `body` must be aligned to four
     /// bytes.
     pub fn from_body(body: &'a [u8]) -> Self {
         // The length of the front is a multiple of four, so the centre is aligned. Every ball has a
@@ -122,15 +123,15 @@ impl<'a> SignatureBall<'a> {
         [front.as_flattened(), &self.center.to_bytes()].concat()
     }
 
-    /// Returns true if the ball contains a signature. Returns `None` if the signature cannot be
-    /// compared with the centre.
+    /// Returns true if the ball contains `signature`; `None` if the signature cannot be compared
+    /// with the centre.
     fn contains(&self, signature: &Signature) -> Option<bool> {
         (self.center.mismatches(signature)).map(|mismatches| mismatches as i32 <= self.mismatches)
     }
 }
 
-/// Parses a ball in its text form. Writes the values of the centre to `values`. Returns `None` if
-/// the text is invalid.
+/// Parses a ball in its text form, see [`FORM`]. Stores the values of the centre in `values`, from
+/// which the result borrows them. Returns `None` if the text is invalid.
 fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<SignatureBall<'a>> {
     let inner = text.strip_prefix(b"<")?.strip_suffix(b">")?;
     let mut parts = inner.splitn(3, |byte| *byte == b',');
@@ -208,8 +209,8 @@ fn ball_argument(call: &Call, n: usize) -> SignatureBall<'_> {
     SignatureBall::from_body(call.aligned_bytes(n))
 }
 
-/// Returns the ball of the signatures that are within a bound of `center`. `kind` is the kind of
-/// the bound, such as "similarity at least".
+/// Returns a Datum with the ball of all signatures that are within `bound` of `center`. `kind` is
+/// the kind of the bound, such as "similarity at least".
 fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     SignatureBall {
         center,
@@ -219,7 +220,8 @@ fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `minhash_ball(center, radius)`: ball of all signatures within a distance, 0 to 1, of the centre.
+/// `minhash_ball(center, radius)`: ball of all signatures whose distance from the centre, which is
+/// from 0 to 1, is at most `radius`.
 fn construct(call: &mut Call) -> pg_sys::Datum {
     ball(
         Signature::argument(call, 0),
@@ -242,13 +244,15 @@ fn bound_argument(call: &Call, n: usize) -> Bound {
     })
 }
 
-/// `_neardup_ball(center, bound, kind)`: ball of all signatures within a bound of the given kind.
+/// `_neardup_ball(center, bound, kind)`: ball of all signatures that are within a bound of the
+/// centre. `kind` is the number of a [`Bound`].
 fn construct_of_kind(call: &mut Call) -> pg_sys::Datum {
     let (center, bound) = (Signature::argument(call, 0), call.float8(1));
     ball(center, bound_argument(call, 2), bound)
 }
 
-/// `_neardup_approximate(ball)`: the same ball, for which an index may return approximate results.
+/// `_neardup_approximate(ball)`: returns the ball with the flag [`SignatureBall::approximate`] set,
+/// so that an index search for it may miss rows.
 fn approximate(call: &mut Call) -> pg_sys::Datum {
     let ball = ball_argument(call, 0);
     SignatureBall {
@@ -259,8 +263,9 @@ fn approximate(call: &mut Call) -> pg_sys::Datum {
 }
 
 /// `_neardup_within(a, b, bound, kind)`: whether two signatures are within a bound. The planner
-/// replaces a comparison of their distance or similarity by this function if both come from tables.
-/// NULL for an unknown kind, not an error, because the function is leakproof.
+/// replaces a comparison of their distance or similarity by this function if both signatures
+/// contain columns, as in a join. Returns NULL, not an error, for an unknown kind, because the
+/// function is leakproof.
 fn within(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let bound = call.float8(2);
@@ -270,23 +275,23 @@ fn within(call: &mut Call) -> pg_sys::Datum {
     call.return_value(within.map(pg_sys::Datum::from))
 }
 
-/// Operator `signature <@ ball`: whether the ball contains the signature. NULL if they cannot be
-/// compared.
+/// Operator `signature <@ ball`: whether the ball contains the signature. NULL if the signature
+/// cannot be compared with the centre.
 fn contained(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 1).contains(&Signature::argument(call, 0));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// Operator `ball @> signature`: whether the ball contains the signature. NULL if they cannot be
-/// compared.
+/// Operator `ball @> signature`: whether the ball contains the signature. NULL if the signature
+/// cannot be compared with the centre.
 fn contains(call: &mut Call) -> pg_sys::Datum {
     let contained = ball_argument(call, 0).contains(&Signature::argument(call, 1));
     call.return_value(contained.map(pg_sys::Datum::from))
 }
 
-/// Operator `~=`: whether two signatures are near-duplicates by the conventional similarity. False,
-/// not NULL, for signatures that cannot be compared, because exclusion constraints do not accept
-/// NULL.
+/// Operator `~=`: whether two signatures are near-duplicates by convention: they differ in at most
+/// [`near_duplicate_mismatches`] positions, which is one in five. Returns false, not NULL, for
+/// signatures that cannot be compared, because exclusion constraints do not accept NULL.
 fn similar(call: &mut Call) -> pg_sys::Datum {
     let [a, b] = [0, 1].map(|n| Signature::argument(call, n));
     let limit = near_duplicate_mismatches(a.values.len());

@@ -13,8 +13,9 @@ fn two(call: &Call) -> [Signature<'_>; 2] {
     [0, 1].map(|n| Signature::argument(call, n))
 }
 
-/// Computes an estimate by `from`, whose parameters are the number of differing positions of two
-/// signatures and their length. NULL if the signatures cannot be compared.
+/// Returns an estimate from the signatures in arguments 0 and 1. `from` computes it from the number
+/// of differing positions and the number of all positions. Returns NULL if the signatures cannot be
+/// compared.
 fn estimate(call: &mut Call, from: fn(usize, usize) -> f64) -> Datum {
     let [a, b] = two(call);
     let estimate = (a.mismatches(&b)).map(|mismatches| from(mismatches, a.values.len()));

@@ -1,4 +1,6 @@
-//! MinHash signatures: the SQL type `minhash_signature`, and SQL functions of two signatures.
+//! MinHash signatures: the SQL type `minhash_signature`, and SQL functions of two signatures. A
+//! signature has one value (32-bit hash) for each hash function. The share of positions in which
+//! two signatures have equal values estimates the Jaccard similarity of two sets.
 //!
 //! A value includes its scheme and its seed. Signatures with different schemes, seeds or lengths
 //! cannot be compared. Estimates from two such signatures, and conditions on them, are NULL, with
@@ -40,7 +42,7 @@ pub struct Signature<'a> {
     pub scheme: Scheme,
     /// Seed of the hash functions.
     pub seed: u64,
-    /// For each hash function, the minimum of its values over the set.
+    /// For each hash function, the minimum of the function's values over the elements of the set.
     pub values: &'a [u32],
 }
 
@@ -52,7 +54,8 @@ impl<'a> Signature<'a> {
     }
 
     /// Changes the values of the signature in argument 0 by `edit`, and returns the changed
-    /// signature. Works in place if the call comes from an aggregate, and otherwise in a copy.
+    /// signature. If an aggregate makes the call, the signature is its state and is changed in
+    /// place. For other callers, this function changes a copy.
     pub fn edit_state(call: &Call, edit: impl FnOnce(&mut [u32])) -> pg_sys::Datum {
         call.edit_state(0, |body| {
             let positions = Signature::from_body(body).values.len();
@@ -62,9 +65,9 @@ impl<'a> Signature<'a> {
         })
     }
 
-    /// Reads a signature from its stored form without the varlena header, aligned to four bytes.
-    /// The centre of a stored ball has the same form. Raises an error if the bytes are not such a
-    /// signature.
+    /// Reads a signature from its stored form without the varlena header. `body` must be aligned to
+    /// four bytes. The centre of a stored ball has the same form. Raises an error if the bytes are
+    /// not a signature.
     pub fn from_body(body: &'a [u8]) -> Self {
         let signature = (|| {
             let hashes = u16::from_ne_bytes(*body.get(2..)?.first_chunk()?);
@@ -86,9 +89,9 @@ impl<'a> Signature<'a> {
         HEAD + 4 * positions
     }
 
-    /// Reads the beginning of a stored signature: its header and its first `positions` values.
-    /// `body` ends after these values, because the rest was not fetched. Returns `None` if the
-    /// bytes are not a signature, or not aligned to four bytes.
+    /// Reads a stored signature of which only the first `positions` values were fetched. `body` has
+    /// the header and these values, and nothing else. Returns `None` if the bytes are not a
+    /// signature, have another length, or are not aligned to four bytes.
     pub fn beginning(body: &'a [u8], positions: usize) -> Option<Self> {
         let (head, values) = body.split_at_checked(HEAD)?;
         let scheme = Scheme::from_code(head[0]).filter(|_| head[1] == BITS)?;
@@ -129,7 +132,7 @@ impl<'a> Signature<'a> {
             .then(|| self.values.len() - minhash::matches(self.values, other.values))
     }
 
-    /// Returns a signature with only the first `positions` values.
+    /// Returns a signature with only the first `positions` values. Panics if there are fewer.
     pub fn first(self, positions: usize) -> Signature<'a> {
         let values = &self.values[..positions];
         Signature { values, ..self }
@@ -142,7 +145,7 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// Returns the number of the scheme in stored signatures.
+    /// Returns the number by which a stored signature identifies its scheme.
     pub fn scheme_code(&self) -> u8 {
         self.scheme.code()
     }
@@ -153,8 +156,8 @@ impl<'a> Signature<'a> {
         of(self) == of(other)
     }
 
-    /// Orders signatures by scheme, length and seed, then by their values. The order has no other
-    /// meaning.
+    /// Orders signatures by scheme, length and seed, then by their values. The order has no meaning
+    /// beyond sorting and btree indexes.
     fn order(&self, other: &Signature) -> Ordering {
         let of = |s: &Signature| (s.scheme.code(), s.values.len(), s.seed);
         of(self)
@@ -185,12 +188,13 @@ pub fn similarity(mismatches: usize, hashes: usize) -> f64 {
     (hashes - mismatches) as f64 / hashes as f64
 }
 
-/// Raises the error that two signatures of different kinds cannot be united.
+/// Raises the error that two signatures cannot be united because their schemes, seeds or lengths
+/// differ.
 #[cold]
 fn refuse(a: &Signature, b: &Signature) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_DATA_EXCEPTION,
-        "cannot unite signatures of different kinds",
+        "cannot compute the union of signatures of different kinds",
     )
     .detail(format!(
         "One signature has {}, and the other has {}.",

@@ -1,8 +1,8 @@
-//! Text form and binary message of MinHash signatures.
+//! Text form and binary message of MinHash signatures. A text is like `neardup1/128/0/` (scheme,
+//! number of values, seed), followed by eight hexadecimal digits for each value.
 //!
-//! The text is the scheme, the number of values and the seed, as in `neardup1/128/0/`, then eight
-//! hexadecimal digits for each value. The message has the number of the scheme, the bits of a
-//! value, the number of values, the seed, and the values, each most significant byte first.
+//! The message has the number of the scheme, the bits of a value, the number of values, the seed,
+//! and the values, each most significant byte first.
 use core::fmt::Write;
 use core::ops::RangeInclusive;
 
@@ -16,13 +16,14 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::varlena;
 
 const TYPE: &str = "minhash_signature";
-const FORM: &str = "A signature is written as scheme/hashes/seed/values, the values as 8 \
-                    hexadecimal digits each: neardup1/16/0/ and 128 digits.";
-/// Valid numbers of values in a signature.
+const FORM: &str = "A signature is written as scheme/hashes/seed/values, with 8 hexadecimal digits \
+                    for each value. For example, a signature of 16 hashes is written as \
+                    neardup1/16/0/ and 128 digits.";
+/// Allowed numbers of values of a signature.
 pub const HASHES: RangeInclusive<usize> = MIN_HASHES..=MAX_HASHES;
 
-/// Parses a signature in its text form. Writes its values to `values`. Returns `None` if the text
-/// is invalid.
+/// Parses a signature in its text form. Stores its values in `values`, from which the result
+/// borrows them. Returns `None` if the text is invalid.
 pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>> {
     let mut parts = text.splitn(4, |byte| *byte == b'/');
     let scheme = Scheme::from_name(parts.next()?).ok()?;
@@ -47,14 +48,16 @@ pub fn parse<'a>(text: &[u8], values: &'a mut Vec<u32>) -> Option<Signature<'a>>
     })
 }
 
-/// Parses a decimal number. Returns `None` if it has a plus sign or leading zeros.
+/// Parses a decimal number. Returns `None` if the text is not the usual form of the number, for
+/// example because of a plus sign or leading zeros.
 fn number<T: core::str::FromStr + core::fmt::Display>(digits: &[u8]) -> Option<T> {
     let text = str::from_utf8(digits).ok()?;
     let number: T = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-/// Returns true if signatures of the scheme can have this seed.
+/// Returns true if signatures of the scheme can have this seed. The seeds of datasketch's schemes
+/// have only 32 bits.
 fn is_valid_seed(scheme: Scheme, seed: u64) -> bool {
     scheme == Scheme::Neardup1 || u32::try_from(seed).is_ok()
 }
@@ -88,8 +91,9 @@ fn output(call: &mut Call) -> pg_sys::Datum {
     varlena::cstring(&text)
 }
 
-/// Reads a signature from the binary message of the call. Appends its values to `values`. Raises
-/// error 22P03 if the signature is invalid.
+/// Reads a signature from the binary message of a receive function's call. Appends its values to
+/// `values`, which should be empty, because the result borrows all of them. Raises error 22P03 if
+/// the signature is invalid.
 pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a> {
     let head = call.message(12);
     let hashes = usize::from(u16::from_be_bytes([head[2], head[3]]));

@@ -12,9 +12,9 @@ pub struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Returns the target of a link in the document at the path `from`: its path from the
-    /// workspace's root, and its anchor, which is empty if the link has none. Returns `None` for a
-    /// link to another site.
+    /// Returns the target of the link: the path of the file from the workspace's root, and the
+    /// anchor of the heading, which is empty if the link has none. `from` is the path of the
+    /// document that contains the link. Returns `None` for a link to another site.
     pub fn within(&self, from: &str) -> Option<(String, &'a str)> {
         if self.target.contains("://") || self.target.starts_with("mailto:") {
             return None;
@@ -77,7 +77,8 @@ pub fn links(text: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Returns a Markdown document with a blank for each byte of code. Byte offsets do not change.
+/// Returns a Markdown document in which blanks replace all bytes of code, so that byte offsets do
+/// not change.
 fn without_code(text: &str) -> String {
     let mut prose = String::with_capacity(text.len());
     // Quoted code may continue on the next line, but not after its paragraph.

@@ -51,8 +51,9 @@ pub fn command() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Copies the documents of the workspace's root `root`, the licence and the folder `docs` into the
-/// source folder `book`, with changed links where mdBook needs them.
+/// Fills `book`, the folder that mdBook reads, with mdBook's settings and the pages. The pages are
+/// the documents in the root folder, the licence and the folder `docs` of the workspace at `root`.
+/// Changes links in the pages where mdBook needs it.
 fn stage(root: &Path, book: &Path) -> Result<()> {
     let pages = book.join("src");
     fs::create_dir_all(&pages)?;
@@ -82,8 +83,8 @@ fn settings(repository: Option<&str>) -> String {
     SETTINGS.replace(html, &format!("{html}{link}"))
 }
 
-/// Returns the path that a file of the workspace has in the book. mdBook turns README.md into
-/// index.html, but does not change the links to README.md.
+/// Returns the path in the book for a file of the workspace. README.md becomes index.md, because
+/// mdBook turns README.md into index.html, but does not change the links to README.md.
 fn staged(path: &str) -> &str {
     match path {
         SUMMARY => "SUMMARY.md",

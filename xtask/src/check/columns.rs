@@ -29,9 +29,8 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line cannot be broken. Such a line is a heading or a table row of a
-/// document, or has a single word, for example a web address, after the marks of a comment or a
-/// list.
+/// Returns whether the line cannot be broken: a heading or a table row of a document, or a line
+/// with a single word, for example a web address, after the marks of a comment or a list.
 fn is_unbreakable(source: &Source, line: &str) -> bool {
     let is_one_line = source.path.ends_with(".md") && line.starts_with(['#', '|']);
     let mut words = line.split_whitespace().rev();

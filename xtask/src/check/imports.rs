@@ -11,7 +11,8 @@ const DIRECTION: &str = "directions";
 
 type Modules<'a> = BTreeMap<Name, Module<'a>>;
 
-/// Finds modules in a cycle of imports, and imports that the table of directions does not allow.
+/// Finds modules in a cycle of imports, and imports that the table of directions ([`DIRECTIONS`])
+/// does not allow.
 pub fn check(sources: &[Source]) -> Vec<Violation> {
     let roots = sources.iter().filter(|source| is_root(&source.path));
     let mut violations = Vec::new();
@@ -49,8 +50,8 @@ fn circles(modules: &Modules) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns the shortest chain of imports from the module `start` back to it. The chain has `start`
-/// at both ends. `None` if there is none.
+/// Returns the shortest chain of imports from the module `start` back to `start`. The chain has
+/// `start` at both ends. `None` if there is no such chain.
 fn shortest_circle(modules: &Modules, start: &Name) -> Option<Vec<Name>> {
     let mut previous: BTreeMap<&Name, &Name> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 const RULE: &str = "links";
-/// Summary of the book, which lists its pages.
+/// File that lists the pages of the book for mdBook.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Finds links to missing files or headings in the documents of the root folder and of `docs`, and

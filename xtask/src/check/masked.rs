@@ -90,8 +90,8 @@ fn raw_string(bytes: &[u8]) -> Option<usize> {
     Some(before + position(body, &close)? + close.len())
 }
 
-/// Returns the length in bytes of the character literal at the start of `bytes`; `None` for a
-/// lifetime and other code.
+/// Returns the length in bytes of the character literal at the start of `bytes`; `None` if there is
+/// no such literal. A lifetime also begins with a quote.
 fn character(bytes: &[u8]) -> Option<usize> {
     let body = bytes.strip_prefix(b"'")?;
     let length = match body.first()? {

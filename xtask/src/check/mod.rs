@@ -74,7 +74,7 @@ pub fn command(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!violations.is_empty())))
 }
 
-/// Returns what a release lacks, as one text; `None` if it lacks nothing.
+/// Returns what the workspace lacks for a release, as one text; `None` if it lacks nothing.
 ///
 /// # Errors
 /// If a source cannot be read.

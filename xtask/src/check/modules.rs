@@ -1,16 +1,17 @@
-//! Reads the modules of a crate and their imports from the source text.
+//! Reads the modules of a crate and their imports from the source text. An import is a path that
+//! leads to another module of the crate, in a `use` declaration, an expression or a type.
 //!
-//! An import is a path in a `use` or in an expression that leads to another module of the crate. A
-//! path to a re-exported name counts as an import of the module that defines the name. Items under
-//! `#[cfg(test)]` are skipped.
+//! A path to a re-exported name counts as an import of the module that defines the name. Items
+//! under `#[cfg(test)]` are skipped.
 use super::sources::{Source, line_of};
 use std::collections::BTreeMap;
 
-/// Maximum number of re-exports that are followed to find the module that defines a name. After
-/// that many, the import counts as an import of the module reached so far.
+/// Maximum number of re-exports (`pub use`) that are followed to find the module that defines a
+/// name. If a path has more, it counts as an import of the module that was reached.
 const MOST_REEXPORTS: usize = 8;
 
-/// Path of a module from the crate root, one name for each level. Empty for the root.
+/// Path of a module from the crate root, with one name for each level. The path of the root is
+/// empty.
 pub type Name = Vec<String>;
 
 /// Module that has its own file.
@@ -18,11 +19,12 @@ pub type Name = Vec<String>;
 pub struct Module<'a> {
     /// File of the module.
     pub source: &'a Source,
-    /// Imported modules, each with the line number of the first import of it.
+    /// Paths of the imported modules, each with the number of the line that first imports it.
     pub imports: BTreeMap<Name, usize>,
 }
 
-/// Returns the modules of the crate whose root file is `root`, by their paths.
+/// Returns the modules of the crate whose root file is `root`, with their paths as keys. `sources`
+/// are the files of the workspace.
 pub fn modules_of_crate<'a>(sources: &'a [Source], root: &'a Source) -> BTreeMap<Name, Module<'a>> {
     let mut files = BTreeMap::new();
     let mut rest = vec![(Name::new(), root)];
@@ -55,8 +57,8 @@ fn joined(name: &[String], child: &str) -> Name {
     [name, &[child.to_owned()]].concat()
 }
 
-/// Returns the file of the module `child` that the file `parent` declares. `is_root` is true if
-/// `parent` is the root file of the crate.
+/// Returns the file of the module `child`, which the file `parent` declares; `None` if the file is
+/// not in `sources`. `is_root` is true if `parent` is the root file of the crate.
 fn file_of<'a>(
     sources: &'a [Source],
     parent: &Source,
@@ -76,9 +78,9 @@ fn file_of<'a>(
     sources.iter().find(|source| paths.contains(&source.path))
 }
 
-/// Returns the module to which `path` leads when it is written in the module `name`; `None` if the
+/// Returns the module to which `path` leads if it is written in the module `name`; `None` if the
 /// path leads out of the crate. `files` has the modules of the crate. `depth` is the number of
-/// re-exports that were already followed.
+/// re-exports that the caller has followed, at most [`MOST_REEXPORTS`].
 fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Option<Name> {
     let (first, mut rest) = path.split_first()?;
     let mut module: Name = match first.as_str() {
@@ -112,14 +114,15 @@ fn resolve(files: &Files, name: &[String], path: &[String], depth: usize) -> Opt
     }
 }
 
-/// Declarations and paths in a file by which the imports of a crate's modules are found.
+/// What one source file contributes to the list of modules and imports of its crate.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct File {
-    /// Names of the modules that the file declares without a body, so that they have files.
+    /// Names of the modules that the file declares by `mod name;`. Their code is in other files.
     children: Vec<String>,
-    /// Paths with at least two names, each with its byte offset in the file.
+    /// Paths with at least two names, such as `super::links`, each with its byte offset in the
+    /// file.
     paths: Vec<(usize, Vec<String>)>,
-    /// Names that a `pub use` re-exports, each with the path to which it leads.
+    /// Names that the file re-exports by `pub use`, each with the path to which it leads.
     reexports: BTreeMap<String, Vec<String>>,
 }
 
@@ -140,7 +143,8 @@ impl File {
     }
 }
 
-/// Splits masked code into names, `::` and other single characters, each with its byte offset.
+/// Splits code without comments and literals into names, `::` and other single characters. Returns
+/// each with its byte offset.
 fn tokens(code: &str) -> Vec<(usize, &str)> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();
@@ -169,8 +173,8 @@ struct Reader<'a> {
     at: usize,
     /// Number of open braces before the next token.
     depth: usize,
-    /// For each inline module around the next token, the number of open braces within the module's
-    /// body.
+    /// For each inline module (`mod name { ... }`) around the next token, the number of open braces
+    /// within its body.
     inline: Vec<usize>,
     file: File,
 }
@@ -204,7 +208,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
     }
 
-    /// Skips an item up to its semicolon or to the end of its body.
+    /// Skips the rest of an item: up to its semicolon, or to the end of its body.
     fn skip_item(&mut self) {
         let mut depth = 0_usize;
         while self.at < self.tokens.len() {
@@ -220,7 +224,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a path in an expression or in a type.
+    /// Reads a path in an expression or in a type, and adds it to the file's paths.
     fn read_path(&mut self) {
         let begin = self.tokens[self.at].0;
         let follows_other = self.at > 0 && self.token(self.at - 1) == "::";
@@ -237,7 +241,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a `use` declaration up to its semicolon.
+    /// Reads a `use` declaration up to its semicolon. Adds its paths to the file's paths, and the
+    /// names of a `pub use` to the re-exports.
     fn read_use(&mut self) {
         let before = self.at.checked_sub(1).map_or("", |at| self.token(at));
         let public = before == "pub" || before == ")";
@@ -253,7 +258,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one branch of a `use` tree, which begins after the names in `prefix`. Appends to
+    /// Reads one branch of a `use` tree. `prefix` has the names before the branch. Appends to
     /// `leaves` each imported path and the name under which it is visible.
     fn read_tree(&mut self, prefix: &[String], leaves: &mut Vec<(Vec<String>, String)>) {
         let mut path = prefix.to_vec();

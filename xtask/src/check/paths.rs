@@ -4,12 +4,13 @@ use super::sources::Source;
 use std::path::Path;
 
 const RULE: &str = "paths";
-/// Folders of the workspace's root. A text in a document is taken for a path if it begins with one
-/// of them.
+/// Folders of the workspace's root. Quoted text in a document counts as a path if it begins with
+/// one of these names.
 const FOLDERS: [&str; 7] = ["src", "crates", "tests", "sql", "xtask", "docs", ".ci"];
 
-/// Finds backquoted paths in a document that do not exist in the workspace. Skips a path with a
-/// placeholder in capitals, such as `tests/NAME.rs`. `{a,b}` stands for two paths.
+/// Finds paths in backquotes that a document names but that do not exist in the workspace. Skips a
+/// path with a placeholder in capitals, such as `tests/NAME.rs`. A path with `{a,b}` stands for two
+/// paths.
 pub fn check(root: &Path, source: &Source) -> Vec<Violation> {
     // Other folders have pages about external data, which name files of the data's source.
     let is_own = !source.path.contains('/') || source.path.starts_with("docs/");

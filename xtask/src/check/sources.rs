@@ -7,7 +7,7 @@ use walkdir::{DirEntry, WalkDir};
 
 /// File name extensions of the checked files.
 const ENDINGS: [&str; 6] = ["rs", "sql", "md", "sh", "toml", "py"];
-/// Paths of checked files with another extension or without one.
+/// Paths of further checked files, whose names do not have one of these extensions.
 const NAMED: [&str; 1] = [".ci/run"];
 /// Folders of the root with generated or external content, which are not checked.
 const SKIPPED: [&str; 2] = ["target", ".git"];
@@ -19,8 +19,7 @@ pub struct Source {
     pub path: String,
     /// Content of the file.
     pub text: String,
-    /// Content of a Rust file with blanks in place of comments and literals. The whole content of
-    /// other files.
+    /// Content of the file. In a Rust file, blanks replace comments and literals.
     pub code: String,
 }
 

@@ -15,11 +15,12 @@ const MIRROR: &str = "http://deb.debian.org/debian";
 pub enum Age {
     /// Only lists that have not expired.
     Valid,
-    /// Lists of any age, because a mirror may be behind. Their signatures are still checked.
+    /// Lists of any age, because a mirror may not have fetched newer ones. The signatures of the
+    /// lists are still checked.
     Any,
 }
 
-/// apt's package lists of some suites, from which packages are downloaded.
+/// apt's settings and package lists for some suites, by which packages are downloaded.
 pub struct Packages {
     /// Path of apt's settings file.
     settings: PathBuf,
@@ -78,7 +79,8 @@ impl Packages {
         command
     }
 
-    /// Downloads packages and the packages that they depend on.
+    /// Downloads packages and the packages that they depend on into the folder of downloaded
+    /// packages.
     pub fn download(&self, packages: &[&str]) -> Result<()> {
         let mut apt = self.program("apt-get");
         apt.args([
@@ -90,7 +92,8 @@ impl Packages {
         run(apt.args(packages)).with_context(|| format!("cannot download {}", packages.join(" ")))
     }
 
-    /// Downloads one package without the packages that it depends on.
+    /// Downloads one package, without the packages that it depends on, into the folder of
+    /// downloaded packages.
     pub fn download_alone(&self, package: &str) -> Result<()> {
         run(self.program("apt-get").args(["download", package]))
             .with_context(|| format!("cannot download {package}"))
@@ -110,7 +113,8 @@ impl Packages {
     }
 }
 
-/// Returns the options of a line of apt's list of sources.
+/// Returns the options for a suite in apt's list of sources. `age` is the accepted age of its
+/// package lists.
 fn options(age: Age) -> String {
     let ignored = match age {
         Age::Valid => "",
@@ -119,8 +123,8 @@ fn options(age: Age) -> String {
     format!("signed-by={KEYRING}{ignored}")
 }
 
-/// Returns apt settings that keep all of apt's files below `root`. They accept packages for
-/// `architectures`, and prefer the last of `suites`.
+/// Returns apt settings that keep all of apt's files below `root`. With them, apt accepts packages
+/// for `architectures`, and prefers the last of `suites`.
 fn configuration(root: &Path, architectures: &[&str], suites: &[&str]) -> String {
     let all: String = architectures
         .iter()

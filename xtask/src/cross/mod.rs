@@ -41,18 +41,18 @@ pub const S390X: Machine = Machine {
     rust: "s390x-unknown-linux-gnu",
 };
 
-/// Packages without PostgreSQL that write or read stored data: they must give the same bytes on
-/// every processor.
+/// Names of the pure packages, which contain no code for PostgreSQL. They read and write stored
+/// data, so they must give the same bytes on every processor.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
-/// Environment variable that sets how many random cases each property test of the tree tries, and
-/// the variable's value under QEMU. The value is low, because these tests take longest.
+/// Environment variable for the property tests of the index tree, and its value under QEMU. The
+/// value is the number of random cases for each test. It is low, because these tests take longest.
 const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
 
 /// Options of `cargo xtask arm64`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Skip the tests of the pure packages
+    /// Skip the tests of the packages without code for PostgreSQL
     #[arg(long)]
     extension_only: bool,
     /// Skip the tests of the extension in a server
@@ -63,7 +63,9 @@ pub struct Options {
     filters: Vec<String>,
 }
 
-/// Runs `cargo xtask arm64`: the tests of the pure packages, and of the extension in a server.
+/// Runs `cargo xtask arm64`: the tests of the packages without code for PostgreSQL, and the tests
+/// of the extension in a server. Options may skip one of the two. The exit code is 0 if all tests
+/// pass, else 1.
 pub fn arm64(options: &Options) -> Result<ExitCode> {
     let toolchain = toolchain(&ARM64)?;
     let mut passed = true;
@@ -77,7 +79,8 @@ pub fn arm64(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!passed)))
 }
 
-/// Runs `cargo xtask s390x`: the tests of the pure packages.
+/// Runs `cargo xtask s390x`: the tests of the packages without code for PostgreSQL. The exit code
+/// is 0 if all tests pass, else 1.
 pub fn s390x() -> Result<ExitCode> {
     let passed = pure(&toolchain(&S390X)?)?;
     signals::wait_if_interrupted();
@@ -93,8 +96,8 @@ fn toolchain(machine: &'static Machine) -> Result<Toolchain> {
     Toolchain::provide(machine, programs, &folder(machine)?)
 }
 
-/// Returns the folder for the compiler, server and builds of a machine. The server's user must be
-/// able to enter it.
+/// Returns the folder for all files of a machine: compiler, server and builds. The operating system
+/// user that runs the server can enter it.
 fn folder(machine: &Machine) -> Result<PathBuf> {
     let preferred = cargo::target_dir()?.join(machine.debian);
     let user = OsUser::for_server()?;
@@ -104,7 +107,7 @@ fn folder(machine: &Machine) -> Result<PathBuf> {
         .with_context(|| format!("the server's user cannot enter {}", preferred.display()))
 }
 
-/// Runs the tests of the pure packages under QEMU. Returns whether they pass.
+/// Runs the tests of the packages in [`PURE`] under QEMU. Returns whether they pass.
 fn pure(toolchain: &Toolchain) -> Result<bool> {
     ui::heading(format!(
         "cargo test for {}: {}",

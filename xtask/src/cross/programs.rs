@@ -1,4 +1,4 @@
-//! Finds QEMU and a C compiler of the system's packages, to run and link programs for another
+//! Finds QEMU and a C compiler, from the system's packages, which run and link programs for another
 //! processor.
 use super::Machine;
 use crate::setup;
@@ -16,8 +16,8 @@ pub struct Programs {
     pub gcc: PathBuf,
 }
 
-/// Finds QEMU and the C compiler for a machine. If they are missing, installs them as root on
-/// Debian.
+/// Finds QEMU and the C compiler for a machine. If they are missing and the user is root on Debian,
+/// installs them.
 ///
 /// # Errors
 /// If the user has to install something. The error names the command.

@@ -12,10 +12,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Debian suite to take the server from if this system is not Debian. The suite's C library is
-/// older than that of most compilers.
+/// Debian suite from which the server is taken if this system is not Debian. On Debian, the server
+/// is taken from the suite of this system.
 const SUITE: &str = "bookworm";
-/// Packages that the server depends on for its installation only. They are not downloaded.
+/// Packages that Debian's server packages need for their installation, but not to run the server.
+/// They are not downloaded.
 const ASSUMED: [&str; 19] = [
     "adduser",
     "debconf",
@@ -38,8 +39,8 @@ const ASSUMED: [&str; 19] = [
     "ucf",
 ];
 
-/// Returns the server for the toolchain's machine. The first call unpacks it below the toolchain's
-/// folder.
+/// Returns the server for the toolchain's machine. The first call downloads it and unpacks it below
+/// the toolchain's folder.
 ///
 /// # Errors
 /// If the server cannot be downloaded, or does not run.
@@ -55,8 +56,8 @@ pub fn provide(toolchain: &Toolchain) -> Result<PgConfig> {
     PgConfig::from_program(&bindir(&root)?.join("pg_config"))
 }
 
-/// Downloads and unpacks the server into a temporary folder, and renames that to `root` when it is
-/// complete.
+/// Downloads the server and unpacks it into a temporary folder. Renames this folder to `root` when
+/// it is complete, so that an interrupted call leaves no partial server.
 fn unpack(toolchain: &Toolchain, root: &Path) -> Result<()> {
     let machine = toolchain.machine.debian;
     let staging = tempfile::tempdir_in(&toolchain.root)?;
@@ -88,8 +89,9 @@ fn bindir(root: &Path) -> Result<PathBuf> {
     Ok(version.with_context(context)??.path().join("bin"))
 }
 
-/// Moves the programs of the folder `bindir`, which is in `tree`, to another folder. Replaces each
-/// by a script that runs the program by QEMU. `tree` will be renamed to `root` later.
+/// Moves the programs in the folder `bindir` to another folder. In `bindir`, replaces each of them
+/// by a script that runs it by QEMU. `bindir` is below `tree`, which will be renamed to `root`
+/// later, so the scripts contain paths below `root`.
 fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Result<()> {
     let Machine { debian, .. } = toolchain.machine;
     let programs = bindir.with_file_name(format!("bin-{debian}"));

@@ -16,15 +16,15 @@ use std::process::Command;
 /// suites, and the accepted age of the package lists of these suites. If several suites have a
 /// package, the last suite is preferred.
 ///
-/// Debian builds packages for some processors earlier than for others, and mirrors lag. So the
-/// versions of compiler and library may differ in a suite, and a list may not match the suite's
-/// index.
+/// A source can fail. Debian builds packages for some processors earlier than for others, so the
+/// compiler and the library of a suite may have different versions. Mirrors lag, so a package list
+/// may not have the checksum that the suite states for it.
 const SOURCES: [(&[&str], Age); 3] = [
     (&["trixie", "trixie-backports"], Age::Valid),
     (&["forky"], Age::Any),
     (&["sid"], Age::Any),
 ];
-/// Packages that the compiler needs from the system on which it runs. They are not downloaded.
+/// Packages that the compiler takes from the system on which it runs. They are not downloaded.
 const ASSUMED: [&str; 3] = ["gcc", "binutils", "libc-dev"];
 
 /// Compiler and other programs that build and run programs for a machine.
@@ -65,7 +65,8 @@ impl Toolchain {
         })
     }
 
-    /// Returns the environment variables by which cargo builds and runs programs for the machine.
+    /// Returns the environment variables with which cargo builds programs for the machine and runs
+    /// them by QEMU.
     pub fn variables(&self) -> Vec<(String, OsString)> {
         let rust = self.machine.rust;
         let target = rust.to_uppercase().replace('-', "_");
@@ -102,8 +103,8 @@ fn has_library(machine: &Machine) -> bool {
     files.any(|file| file.file_name().to_string_lossy().starts_with("libstd-"))
 }
 
-/// Unpacks Debian's compiler for `machine` into the folder `rust`, from the first of [`SOURCES`]
-/// that has it. `root` is the parent of the temporary folder that is used meanwhile.
+/// Downloads Debian's compiler for `machine` and unpacks it into the folder `rust`. Takes the first
+/// of [`SOURCES`] that has a suitable one. The call uses a temporary folder in `root`.
 fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let mut reasons = String::new();
     for source in SOURCES {
@@ -127,8 +128,9 @@ fn bring(machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     )
 }
 
-/// Downloads and unpacks the compiler into a temporary folder, and renames that to `rust` when it
-/// is complete.
+/// Downloads the compiler from `source` and unpacks it into a temporary folder in `root`. Renames
+/// this folder to `rust` when it is complete, so that an interrupted call leaves no partial
+/// compiler.
 fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -> Result<()> {
     let staging = tempfile::tempdir_in(root)?;
     let lists = staging.path().join("apt");
@@ -154,8 +156,8 @@ fn unpack(source: (&[&str], Age), machine: &Machine, root: &Path, rust: &Path) -
     fs::rename(&tree, rust).with_context(|| format!("cannot make {}", rust.display()))
 }
 
-/// Returns a script that runs the compiler program `program` with the C library unpacked beside it,
-/// instead of the system's C library.
+/// Returns a script that runs the compiler program `program`. It uses the C library that was
+/// unpacked with the compiler, because the system's C library may be older.
 fn wrapper(program: &str) -> String {
     format!(
         "#!/bin/sh\nroot=${{0%/*}}\n\
@@ -165,8 +167,8 @@ fn wrapper(program: &str) -> String {
     )
 }
 
-/// Returns whether a Debian package's version is at least `wanted`. Compares major and minor
-/// number.
+/// Returns whether a Debian package's version is at least `wanted`. Compares only the major and the
+/// minor number.
 fn is_new_enough(version: &str, wanted: &str) -> bool {
     let numbers = |version: &str| -> Option<(u32, u32)> {
         let mut parts = version.split(['.', '+', '~', '-']).map(str::parse);

@@ -9,10 +9,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
-/// Maximum size of a document's file in bytes. Larger files are skipped, because a document is read
-/// into memory.
+/// Maximum size of a document's file in bytes. Larger files are skipped, because a whole document
+/// is read into memory.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// Maximum number of skipped documents that are reported with a reason. Further skipped documents
+/// Maximum number of skipped documents that are reported with the reason. Further skipped documents
 /// are only counted.
 const MAX_REASONS: usize = 8;
 /// Folder in which Debian stores the licences of its packages.
@@ -21,7 +21,8 @@ const DEBIAN_DOCUMENTS: &str = "/usr/share/doc";
 /// Source of the demo's documents.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Licence, README and copyright files that this machine has anyway.
+    /// Licence, README and copyright files that cargo and Debian's packages have put on this
+    /// machine.
     Machine,
     /// All files below this folder, each a document.
     Folder(PathBuf),
@@ -82,8 +83,8 @@ impl Source {
     }
 }
 
-/// Writes documents as rows `id, name, body` in the text format of COPY, with `id` from 1, and
-/// counts the documents that are skipped.
+/// Writes documents as rows `id, name, body` in the text format of COPY. The numbers `id` begin
+/// with 1. Counts the documents that are skipped, and keeps the first reasons.
 pub struct Loader<W> {
     out: W,
     /// Number of documents that were written.
@@ -104,7 +105,8 @@ impl<W: Write> Loader<W> {
     }
 
     /// Writes a document, or skips it if PostgreSQL cannot store it. `origin` is the file or line
-    /// that messages name. `name` and `body` are the document's name and text in the table.
+    /// that a message about a skipped document names. `name` and `body` are the document's name and
+    /// text in the table.
     fn add(&mut self, origin: &str, name: &str, body: &str) -> Result<()> {
         if body.contains('\0') {
             self.skip(
@@ -156,7 +158,7 @@ fn escaped(value: &str) -> String {
     text
 }
 
-/// Decodes UTF-8 text and removes a byte order mark. Returns the reason if the text is not UTF-8.
+/// Decodes UTF-8 text and removes a byte order mark. The error says where the text is not UTF-8.
 fn decoded(bytes: Vec<u8>) -> Result<String, String> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
@@ -194,9 +196,9 @@ fn read_machine(loader: &mut Loader<impl Write>) -> Result<()> {
     })
 }
 
-/// Reads into `loader` the files below a folder for which `is_wanted` returns true, in the order of
-/// their names. Skips hidden files and folders, and files more than `max_depth` levels below the
-/// folder.
+/// Reads the files below a folder into `loader`, in the order of their names. Skips files for which
+/// `is_wanted` returns false, hidden files and folders, and files more than `max_depth` levels
+/// below the folder.
 fn read_folder(
     folder: &Path,
     max_depth: usize,
@@ -240,13 +242,13 @@ fn read_file(path: &Path) -> Result<String, String> {
     decoded(fs::read(path).map_err(|error| error.to_string())?)
 }
 
-/// Name and text of the document in a line, or the reason why the line is skipped. Without a name,
-/// the document gets the line number as its name.
+/// Document in a line: its name and its text. The error is the reason why the line is skipped. If
+/// the name is `None`, the line number becomes the name.
 type Parsed = Result<(Option<String>, String), String>;
 
-/// Reads into `loader` a file with one document per line, plain or `.gz`. `parse` makes the
-/// document of a line. Skips empty lines, lines that are not UTF-8, and lines for which `parse`
-/// returns an error.
+/// Reads a file with one document per line, plain or `.gz`, into `loader`. `parse` converts a line
+/// to a document. Skips empty lines, lines that are not UTF-8, and lines for which `parse` returns
+/// an error.
 fn read_lines(
     path: &Path,
     parse: fn(&str) -> Parsed,
@@ -341,7 +343,8 @@ mod tests {
     use super::*;
     use flate2::{Compression, write::GzEncoder};
 
-    /// Returns the rows that a file or folder gives, and the reasons for skipped documents.
+    /// Returns the rows that are loaded from a file or folder, and the reasons for skipped
+    /// documents.
     fn loaded(path: &Path) -> (Vec<String>, Vec<String>) {
         let mut loader = Loader::new(Vec::new());
         Source::new(Some(path)).unwrap().read(&mut loader).unwrap();

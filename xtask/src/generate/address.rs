@@ -1,6 +1,6 @@
-//! Writes the project's address into files that packages contain or are made from: `META.json` of
-//! PGXN, the settings of the Python package, and the control file, which has no field for it and
-//! gets a comment.
+//! Writes the project's address into the files that need it for packages: `META.json` for PGXN, the
+//! settings of the Python package, and the control file. The control file has no field for an
+//! address, so it gets a comment.
 use crate::project;
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -10,15 +10,15 @@ use std::path::Path;
 const META: &str = "META.json";
 const PYTHON: &str = "python/pyproject.toml";
 const CONTROL: &str = "neardup.control";
-/// Beginnings of two lines of `META.json`: the line with the address, and the line that follows it.
+/// Beginnings of two lines of `META.json`: the line with the address, and the next line.
 const RESOURCES: [&str; 2] = ["   \"resources\": ", "   \"generated_by\": "];
-/// Beginnings of two lines of `pyproject.toml`: the line with the address, and the line that
-/// follows it.
+/// Beginnings of two lines of `pyproject.toml`: the line with the address, and the next line.
 const URLS: [&str; 2] = ["urls = ", "dynamic = "];
 /// Start of the comment with the address in the control file.
 const COMMENT: &str = "# Project: ";
 
-/// Returns the paths of the files that contain the project's address, and their current text.
+/// Returns the path of each file that contains the project's address, with the text that the file
+/// should have.
 ///
 /// # Errors
 /// If a file cannot be read, or lacks the line before which the address is written.
@@ -50,8 +50,9 @@ fn python(text: &str, repository: Option<&str>) -> Result<String> {
     with_line(text, URLS, urls)
 }
 
-/// Returns `text` without its line that begins with `start`, if there is one. If `value` is given,
+/// Removes the line that begins with `start` from `text`, if there is one. If `value` is given,
 /// inserts a new line, `start` followed by `value`, before the line that begins with `next`.
+/// Returns the changed text.
 fn with_line(text: &str, [start, next]: [&str; 2], value: Option<String>) -> Result<String> {
     let mut lines = lines_without(text, start);
     if let Some(value) = value {

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the generated files that have changed: the SQL script, the list of messages, and the
-/// generated parts of the SQL reference and of files with the project's address.
+/// Writes the generated files that are outdated: the SQL script, the list of messages, and the
+/// generated parts of the SQL reference and of the files with the project's address.
 ///
 /// # Errors
 /// If a source cannot be read or is invalid, or a file cannot be written.
@@ -55,7 +55,7 @@ pub fn ensure_script(root: &Path) -> Result<()> {
     ensure_same(root, &script::file(root)?)
 }
 
-/// Checks that the file at `path` has the content `text`.
+/// Fails unless the file at `path` has the content `text`.
 fn ensure_same(root: &Path, (path, text): &(String, String)) -> Result<()> {
     let found = fs::read_to_string(root.join(path)).unwrap_or_default();
     ensure!(

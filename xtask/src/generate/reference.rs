@@ -9,19 +9,21 @@ use std::fs;
 use std::path::Path;
 
 const FOLDER: &str = "docs/reference";
-/// Page with the list of the reference's pages. Everything after the head of its table is
-/// generated.
+/// Page that lists the pages of the reference in a table. The rows of the table are generated, and
+/// nothing may follow them.
 const CONTENTS: &str = "docs/sql-reference.md";
 const CONTENTS_HEAD: &str = "| page | contents |\n|---|---|\n";
-/// Beginning of the first line of a generated code block. The rest of the line names the functions
-/// to show, separated by blanks: `name`, or `name(first_parameter)` for one overload.
+/// Beginning of the first line of a generated code block, a synopsis. The rest of the line names
+/// the functions to show, separated by blanks: `name`, or `name(first_parameter)` for one of
+/// several functions with this name.
 const SYNOPSIS: &str = "```synopsis ";
-/// Head of the tables of parameters. Their second column is generated.
+/// Head of a table of parameters. The second column of such a table is generated.
 const PARAMETERS: &str = "| parameter | default | meaning |";
-/// Maximum number of characters of a line in a synopsis.
+/// Maximum number of bytes of a line in a synopsis.
 const COLUMNS: usize = 96;
 
-/// Returns the path and the current text of each page of the reference that has generated parts.
+/// Returns the path of each page of the reference that has generated parts, with the text that the
+/// page should have.
 ///
 /// # Errors
 /// If a file cannot be read, or a page names a function or parameter that the script lacks.
@@ -65,7 +67,7 @@ fn contents_row(name: &str, text: &str) -> String {
     format!("| [{title}](reference/{name}) | {entries} |\n")
 }
 
-/// Returns the text of a page with its generated synopses and defaults replaced.
+/// Returns the text of a page with current synopses and defaults in place of those in `text`.
 fn page(text: &str, functions: &Functions) -> Result<String> {
     let mut result = String::new();
     let mut selected: Vec<&Function> = Vec::new();
@@ -132,7 +134,7 @@ fn parameter_row(row: &str, functions: &[&Function]) -> Result<String> {
     Ok(format!("|{names}| {cell}|{meaning}"))
 }
 
-/// Functions and aggregates of the SQL script, in its order.
+/// Functions and aggregates that the SQL script creates, in the order of the script.
 struct Functions(Vec<Function>);
 
 struct Function {
@@ -181,7 +183,7 @@ impl Functions {
         Ok(Self(functions))
     }
 
-    /// Returns the functions that `selectors` names. A selector is a name, or
+    /// Returns the functions that `selectors` names, separated by blanks. A selector is a name, or
     /// `name(first_parameter)`, as in the first line of a synopsis ([`SYNOPSIS`]).
     fn select(&self, selectors: &str) -> Result<Vec<&Function>> {
         let mut selected = Vec::new();
@@ -203,7 +205,8 @@ impl Functions {
 }
 
 impl Function {
-    /// Parses the text of CREATE FUNCTION or CREATE AGGREGATE from the name of the function on.
+    /// Parses a CREATE FUNCTION or CREATE AGGREGATE statement. `statement` begins with the name of
+    /// the function.
     fn parse(statement: &str) -> Result<Self> {
         let (name, rest) = statement
             .split_once('(')
@@ -239,7 +242,7 @@ impl Function {
         })
     }
 
-    /// Returns the lines of a synopsis for the function.
+    /// Returns the function's lines in a synopsis.
     fn synopsis(&self) -> String {
         let parts: Vec<String> = (self.parameters.iter())
             .map(|it| match &it.default {
@@ -278,13 +281,12 @@ impl Parameter {
     }
 }
 
-/// Returns the declaration of a parameter or column with the name that its type has in the SQL
-/// standard.
+/// Replaces the type in the declaration of a parameter or column by its name in the SQL standard.
 fn plain_type(declaration: &str) -> String {
     declaration.replace("float8", "double precision")
 }
 
-/// Returns the items of a list in indented lines of at most [`COLUMNS`] bytes, separated by commas.
+/// Joins the items of a list by commas, in indented lines of at most [`COLUMNS`] bytes.
 fn wrapped(parts: &[String]) -> String {
     let mut text = String::new();
     let mut line = String::new();
@@ -304,8 +306,8 @@ fn wrapped(parts: &[String]) -> String {
     text
 }
 
-/// Returns the byte offset of the parenthesis that closes a list, whose opening parenthesis is
-/// before `text`. `None` if it is missing.
+/// Returns the byte offset of the parenthesis that closes a list. `text` begins after the opening
+/// parenthesis. `None` if the list is not closed.
 fn closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 0;
     for (i, c) in text.char_indices() {
@@ -319,8 +321,8 @@ fn closing_parenthesis(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits a list at the commas outside parentheses. Reduces white space in its items to single
-/// blanks.
+/// Splits a list at its commas, but not at commas in parentheses. Reduces white space in the items
+/// to single blanks.
 fn split_list(list: &str) -> Vec<String> {
     let mut items = vec![String::new()];
     let mut depth = 0;

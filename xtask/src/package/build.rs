@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Returns the environment variables for a build in the target folder `target`. They keep paths of
-/// this machine, and of the server `pg` if it is given, out of the built library. They replace
-/// compiler flags that the user has set.
+/// this machine, and paths of the server `pg` if it is given, out of the built library. They
+/// replace compiler flags that the user has set, because those would change the library's bytes.
 pub fn variables(
     pg: Option<&PgConfig>,
     release: &Release,
@@ -40,10 +40,10 @@ pub fn variables(
     ])
 }
 
-/// Returns the folders of this machine whose paths could get into the library, each with the name
-/// that replaces the path. An inner folder follows its outer folder, because the compiler applies
-/// the last match. `target` is the target folder of the build, and `pg` is the server, if the build
-/// is for one.
+/// Returns the folders of this machine whose paths could get into the library. Each has the name
+/// that replaces its path. An inner folder follows its outer folder, because the compiler applies
+/// the last match. `target` is the target folder of the build. `pg` is the server to build for, if
+/// there is one.
 fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;
@@ -59,8 +59,8 @@ fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf,
     Ok(folders)
 }
 
-/// Returns the folders into which cargo has unpacked the crates of the build, one for each
-/// registry.
+/// Returns the folders into which cargo has unpacked the crates of the build. Each registry has one
+/// folder.
 fn crate_folders() -> Result<BTreeSet<PathBuf>> {
     let packages = metadata(&["--locked"])?["packages"].take();
     let mut folders = BTreeSet::new();

@@ -79,8 +79,9 @@ pub fn make(built: &Built, release: &Release, dir: &Path, output: &Path) -> Resu
     Ok(path)
 }
 
-/// Copies the extension's files below the folder `usr`, to the paths where Debian's and
-/// PostgreSQL's own packages have such files. `name` is the name of the package.
+/// Copies the extension's files into the folder `usr`, which becomes `/usr`. The paths of the
+/// copies are those that Debian's PostgreSQL packages use for extensions. `name` is the name of the
+/// package.
 fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     let major = built.major;
     let library = usr.join(format!("lib/postgresql/{major}/lib/neardup.so"));
@@ -104,9 +105,8 @@ fn put_files(built: &Built, usr: &Path, name: &str) -> Result<()> {
     put_documents(&usr.join("share/doc").join(name))
 }
 
-/// Copies the project's documents to `folder`. Debian also looks for the changelog in
-/// `changelog.gz`, so copies it there too. Leaves out the licence, which Debian expects in the file
-/// `copyright`.
+/// Copies the project's documents to `folder`. Copies the changelog also to `changelog.gz`, where
+/// Debian expects it. Omits the licence, which Debian expects in the file `copyright`.
 fn put_documents(folder: &Path) -> Result<()> {
     for path in documents::list(workspace())? {
         let mut content = fs::read(workspace().join(&path))?;

@@ -23,7 +23,7 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-/// Makes the files for each server version of `choice`, and prints the manifest.
+/// Makes the files for each server version that the user chose, and prints the manifest.
 ///
 /// # Errors
 /// Without `--dry-run`: if the release lacks something (see [`obstacles`]), if a file cannot be
@@ -55,8 +55,8 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns what prevents a release: no address of the project, no date in the changelog, no
-/// maintainer, or changes that are not committed.
+/// Returns reasons that prevent a release: the project has no address, the changelog has no date,
+/// there is no maintainer, or some changes are not committed.
 fn obstacles(release: &Release) -> Result<Vec<String>> {
     let mut obstacles = Vec::from_iter(check::lacking_for_release()?);
     obstacles.extend(release.maintainer().err().map(|error| error.to_string()));
@@ -69,8 +69,8 @@ fn obstacles(release: &Release) -> Result<Vec<String>> {
     Ok(obstacles)
 }
 
-/// Makes the files that do not depend on the server's version in the folder `output`, and records
-/// them in `manifest`. `work` is the folder for builds.
+/// Makes the release's files that are the same for all versions of the server, in the folder
+/// `output`. Records them in `manifest`. `work` is the folder for builds.
 fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, output: &Path) {
     manifest.record("sources for PGXN and rpmbuild", || {
         let files = source::make(release, output)?;
@@ -96,10 +96,13 @@ fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, outpu
     });
 }
 
-/// Makes the files for the server that `server` chooses in the folder `output`, and records them in
-/// `manifest`. A package for rpm becomes part of the release only if this server has the same
-/// folders as the servers of users, which come from PostgreSQL's repository. If `is_first` is true,
-/// a package for rpm is made and tried in any case, to test the specification for rpmbuild.
+/// Makes the packages for the server that `server` chooses in the folder `output`, and records them
+/// in `manifest`. `work` is the folder for builds.
+///
+/// The package for rpm is part of the release only if the server comes from PostgreSQL's own rpm
+/// packages, because the package installs its files into the folders of the server. For the first
+/// server (`is_first`), the package is made and tried in any case. This tests the specification for
+/// rpmbuild.
 fn server_files(
     manifest: &mut Manifest,
     server: &PgChoice,

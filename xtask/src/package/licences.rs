@@ -24,7 +24,7 @@ const APACHE_NOTICE: &str = include_str!("templates/apache-2.0");
 const APACHE: &str = "Apache-2.0";
 const RULE: &str = "--------------------------------------------------------------------------";
 
-/// Form of the licence texts in a licence file.
+/// How the licence texts appear in a licence file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The file refers to the Apache licence in /usr/share/common-licenses, as Debian requires.
@@ -33,15 +33,15 @@ pub enum Form {
     Complete,
 }
 
-/// Licences of the crates in a library.
+/// Licences of the crates that are compiled into a library.
 pub struct Licences {
     /// Output of cargo-about, which lists licences with their texts and crates.
     about: Value,
 }
 
 impl Licences {
-    /// Collects the licences of the crates in the extension, built with the cargo feature `feature`
-    /// (`pgNN`).
+    /// Collects the licences of the crates in the extension. `feature` is the cargo feature for the
+    /// server's version, such as `pg17`.
     pub fn from_extension(feature: &str) -> Result<Self> {
         let manifest = ["--manifest-path", "Cargo.toml"];
         let features = ["--no-default-features", "--features", feature];
@@ -119,8 +119,9 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns a crate's name, version and authors. The authors are included because some licence texts
-/// do not name the copyright holder.
+/// Returns the name, the version and the authors of a crate. `user` is an entry of cargo-about for
+/// a crate that uses a licence. The authors are included because some licence texts do not name the
+/// copyright holder.
 fn described(user: &Value) -> String {
     let package = &user["crate"];
     let authors: Vec<&str> = list(&package["authors"]).map(text).collect();

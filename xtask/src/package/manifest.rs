@@ -14,12 +14,12 @@ pub enum Outcome {
     Untried(String),
 }
 
-/// File of a release, or a file that could not be made.
+/// Entry of the manifest: a file of a release, or a file that could not be made.
 pub struct Artefact {
     /// Path of the file. If the file could not be made, a description of it.
     path: PathBuf,
     state: String,
-    /// False if the file could not be made, or failed when it was used.
+    /// False if the file could not be made, or did not work when it was used.
     is_good: bool,
 }
 
@@ -66,21 +66,22 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Calls `make`, which makes files, and records the files. Records an error as a missing file,
-    /// which `what` describes, so that the command continues with the next files.
+    /// Calls `make`, which makes files, and records the entries that it returns. If `make` fails,
+    /// records a missing file, which `what` describes, so that the command continues with the next
+    /// files.
     pub fn record(&mut self, what: &str, make: impl FnOnce() -> Result<Vec<Artefact>>) {
         ui::heading(what);
         let made = make().unwrap_or_else(|error| vec![Artefact::missing(what, &error)]);
         self.artefacts.extend(made);
     }
 
-    /// Returns whether every file could be made, and no file failed when it was used.
+    /// Returns whether every file could be made, and every file that was used worked.
     pub fn is_complete(&self) -> bool {
         self.artefacts.iter().all(|artefact| artefact.is_good)
     }
 
-    /// Writes the manifest and a file with the checksums in the form of `sha256sum` to the folder
-    /// `output`. Both names contain the name of the processor, because a release has files for
+    /// Writes two files to the folder `output`: the manifest, and the checksums in the form of
+    /// `sha256sum`. Both names contain the name of the processor, because a release has files for
     /// several processors.
     ///
     /// # Errors

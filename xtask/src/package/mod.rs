@@ -54,11 +54,12 @@ enum Format {
     Wheel,
 }
 
-/// Extension built for one server, with the files that all packages for this server contain.
+/// Extension that was built for one server. It has the files that all packages for this server
+/// contain.
 struct Built {
     /// Major version of the server.
     major: u32,
-    /// Path of the built library, without symbols.
+    /// Path of the built library, from which the symbols were removed.
     library: PathBuf,
     /// Paths of the control file and the SQL scripts.
     share: Vec<PathBuf>,
@@ -106,7 +107,7 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns one choice of a server for each version to build for.
+/// Splits the user's choice into one choice for each server version to build for.
 fn servers(choice: &PgChoice) -> Result<Vec<PgChoice>> {
     if choice.pg.is_empty() {
         return Ok(vec![choice.clone()]);

@@ -4,13 +4,13 @@ use crate::{program, project};
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// Data of a release that its packages contain.
+/// Data of a release that its packages state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// Version of the extension, for example 0.1.0.
     pub version: String,
-    /// Time of the release in seconds since 1970, which all packages use as the time of their
-    /// files.
+    /// Time of the release in seconds since 1970. Packages have it as the time of all their files,
+    /// so that equal sources give equal packages.
     pub epoch: u64,
     /// Name and mail address of the maintainer from DEBFULLNAME and DEBEMAIL, if both are set.
     pub maintainer: Option<String>,
@@ -19,11 +19,11 @@ pub struct Release {
 }
 
 impl Release {
-    /// Returns the release of the last commit. The environment variable SOURCE_DATE_EPOCH overrides
-    /// its time.
+    /// Returns the release that consists of the last commit. Its time is the time of the commit, or
+    /// the value of the environment variable SOURCE_DATE_EPOCH.
     ///
     /// # Errors
-    /// If git fails and the environment has no value instead.
+    /// If git fails, and SOURCE_DATE_EPOCH is not set.
     pub fn from_workspace() -> Result<Self> {
         let epoch = match variable("SOURCE_DATE_EPOCH") {
             Some(epoch) => epoch,
@@ -56,7 +56,7 @@ impl Release {
         )
     }
 
-    /// Returns the time of the release in the format of Debian changelogs.
+    /// Returns the time of the release in the format of Debian changelogs (RFC 5322).
     ///
     /// # Errors
     /// If GNU `date` is missing.

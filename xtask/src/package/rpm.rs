@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Returns whether users can install a package that is built for the server `pg`. They can if this
-/// server has the same folders as the servers in PostgreSQL's repository for rpm.
+/// Returns whether a package that is built for the server `pg` is of use to users. It is if this
+/// server has the same folders as the servers in PostgreSQL's repository for rpm, because the
+/// package installs its files into these folders.
 pub fn is_for_users(pg: &PgConfig) -> bool {
     pg.bindir() == Path::new(&format!("/usr/pgsql-{}/bin", pg.major))
 }
 
-/// Builds the package for the server `pg` from the files that [`super::source::make`] has written
-/// to the folder `output`. Returns its path in the folder `work`.
+/// Builds the package for the server `pg`. Its sources are the files that [`super::source::make`]
+/// has written to the folder `output`. Returns the path of the package, which is in the folder
+/// `work`.
 ///
 /// # Errors
 /// If rpmbuild is missing or fails.

@@ -15,9 +15,9 @@ const CYCLONEDX: Tool = Tool {
     options: &[],
 };
 
-/// Lists the components of the sources that [`super::source::make`] has packed into the folder
-/// `output`. Writes the list into the same folder, and returns its path. `work` is a folder for
-/// temporary files.
+/// Writes the list of components into the folder `output`, and returns its path.
+/// [`super::source::make`] must have packed the sources into the same folder before. `work` is a
+/// folder for temporary files.
 ///
 /// # Errors
 /// If cargo-cyclonedx cannot be installed, or there are no packed sources.

@@ -53,8 +53,8 @@ pub fn make(release: &Release, output: &Path) -> Result<Vec<PathBuf>> {
     Ok(vec![archive, spec, copyright])
 }
 
-/// Returns the text of the specification for rpmbuild. `licences` is the licence expression of the
-/// package. The template of the text marks placeholders by `@`, because rpm's own macros have
+/// Returns the text of the specification for rpmbuild. `licences` is the package's licences as an
+/// SPDX expression. Placeholders in the template are between two `@`, because rpm's own macros have
 /// braces.
 fn specification(release: &Release, licences: &str) -> String {
     let address = |address| format!("URL:            {address}\n");

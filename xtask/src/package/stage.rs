@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Makes `dir` an empty folder. Removes the files of an earlier run.
+/// Creates the empty folder `dir`. If it exists, removes its content first.
 pub fn empty(dir: &Path) -> Result<()> {
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
@@ -38,7 +38,7 @@ pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     write(to, content, mode)
 }
 
-/// Sets the mode of `root` and all folders below it to 0755.
+/// Sets the mode of `root` and all folders below it to 0755, whatever the umask was.
 pub fn open_folders(root: &Path) -> Result<()> {
     for entry in WalkDir::new(root) {
         let entry = entry?;

@@ -33,7 +33,8 @@ fn main() {
 }
 ";
 
-/// Private copy of a server into which packages are installed, one after the other.
+/// Private copy of a server into which the packages of a release are installed, one after the
+/// other.
 pub struct Trial<'a> {
     pg: &'a PgConfig,
     root: PathBuf,
@@ -57,8 +58,8 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Unpacks an archive with the built extension into a folder below `stage`, installs the
-    /// extension by the archive's script, and uses it.
+    /// Tries an archive with the built extension: unpacks it into a folder below `stage`, installs
+    /// the extension by the archive's script, and uses the extension.
     pub fn archive(&self, archive: &Path, stage: &Path) -> Result<Outcome> {
         self.remove_extension()?;
         let folder = stage.join("unpacked");
@@ -78,8 +79,8 @@ impl<'a> Trial<'a> {
         Ok(Outcome::Used("its script, in a copy of the server"))
     }
 
-    /// Installs, uses and removes a Debian package with dpkg. dpkg's list of installed packages is
-    /// in a folder below `stage`.
+    /// Tries a Debian package: installs it by dpkg, uses the extension, and removes the package.
+    /// dpkg's list of installed packages is in a folder below `stage`.
     pub fn debian(&self, package: &Path, stage: &Path) -> Result<Outcome> {
         let layout = format!("/usr/lib/postgresql/{}/bin", self.pg.major);
         let bin = self.pg.bindir().to_string_lossy();
@@ -117,7 +118,7 @@ impl<'a> Trial<'a> {
         ))
     }
 
-    /// Installs, uses and removes a package for rpm with rpm.
+    /// Tries a package for rpm: installs it by rpm, uses the extension, and removes the package.
     pub fn rpm(&self, package: &Path) -> Result<Outcome> {
         if !is_root() {
             return Ok(Outcome::Untried("rpm needs root".to_owned()));
@@ -148,7 +149,8 @@ impl<'a> Trial<'a> {
         ))
     }
 
-    /// Starts a server of the copy, and runs the statements that use the extension.
+    /// Starts a server from the copy, runs the statements that use the extension ([`STATEMENTS`]),
+    /// and checks their output.
     fn use_extension(&self) -> Result<()> {
         let server = Server::temporary(&self.instance, SERVER, &[])?;
         let mut psql = server.psql("postgres");
@@ -174,7 +176,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Returns the extension's files in the folders of the copy.
+    /// Returns the paths of the extension's files that are installed in the copy.
     fn installed_files(&self) -> Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for folder in [self.pg.pkglibdir(), self.pg.sharedir()] {

@@ -17,8 +17,8 @@ use walkdir::WalkDir;
 /// because every build tool includes it through `license-files` in `python/pyproject.toml`.
 const COPYRIGHT: &str = "python/COPYRIGHT";
 const PROJECT: &str = "python/pyproject.toml";
-/// Pinned Python package of zig, which has a linker and headers for the oldest glibc that Rust
-/// supports.
+/// Name and version of the Python package with zig. zig has a linker and headers for glibc 2.17,
+/// the oldest version that Rust supports.
 const ZIG: &str = "ziglang==0.17.1";
 /// Platform tag of the wheel: glibc 2.17 and later, which includes Red Hat Enterprise Linux 7 and
 /// 8.
@@ -80,8 +80,9 @@ pub fn make(release: &Release, work: &Path, output: &Path) -> Result<Vec<PathBuf
     Ok(copies)
 }
 
-/// Returns maturin's options for a wheel that also runs with old versions of glibc. On a system
-/// without glibc, returns no options. The wheel is then for systems like the one that builds it.
+/// Returns maturin's options for a wheel that also runs with old versions of glibc ([`PLATFORM`]).
+/// On a system without glibc, returns no options. Then the wheel runs only on systems like the one
+/// that builds it.
 fn platform() -> Vec<String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu")) {
         return Vec::new();
@@ -92,10 +93,10 @@ fn platform() -> Vec<String> {
         .to_vec()
 }
 
-/// Makes an archive with the sources of the Python package and of the workspace crates that it
-/// uses, in the folder `made`. `pip` can build the package from the archive. `environment` is the
-/// virtual environment with maturin, and `variables` are environment variables for maturin. Returns
-/// the path of the archive.
+/// Makes an archive of sources in the folder `made`, from which `pip` can build the Python package.
+/// It has the sources of the package and of the workspace crates that the package uses.
+/// `environment` is the virtual environment with maturin, and `variables` are environment variables
+/// for maturin. Returns the path of the archive.
 fn build_sources(
     environment: &Path,
     made: &Path,
@@ -113,7 +114,8 @@ fn build_sources(
     with_ending(made, "gz")
 }
 
-/// Returns the path of the only file below a folder whose name has the extension `ending`.
+/// Returns the path of the file below `folder` whose name has the extension `ending`. Fails unless
+/// there is exactly one.
 fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     let mut found = Vec::new();
     for entry in WalkDir::new(folder) {
@@ -128,9 +130,9 @@ fn with_ending(folder: &Path, ending: &str) -> Result<PathBuf> {
     }
 }
 
-/// Builds the wheel of the Python package into the folder `made`, by the maturin of the virtual
-/// environment `environment`. Passes `options` to maturin and the environment variables `variables`
-/// to cargo. Returns the path of the wheel.
+/// Builds the wheel of the Python package into the folder `made`, by the maturin in the virtual
+/// environment `environment`. `options` are maturin's options, and `variables` are environment
+/// variables for cargo. Returns the path of the wheel.
 pub fn build_wheel(
     environment: &Path,
     made: &Path,
@@ -153,8 +155,8 @@ pub fn build_wheel(
     with_ending(made, "whl")
 }
 
-/// Returns a value of PATH that has the programs of a virtual environment first, because maturin
-/// runs the first Python on PATH to find zig.
+/// Returns a value for the environment variable PATH that has the programs of a virtual environment
+/// first, because maturin runs the first Python on PATH to find zig.
 fn with_programs(environment: &Path) -> Result<OsString> {
     let outer = std::env::var_os("PATH").unwrap_or_default();
     let folders = [environment.join("bin")].into_iter();
@@ -163,8 +165,8 @@ fn with_programs(environment: &Path) -> Result<OsString> {
     )?)
 }
 
-/// Returns the folder of a virtual environment with the pinned maturin and, where it is needed,
-/// zig. The first call creates it.
+/// Returns the folder of a virtual environment with the pinned versions of maturin and, if
+/// [`platform`] needs it, zig. The first call creates it.
 fn maturin(work: &Path) -> Result<PathBuf> {
     let pin = PINS.lines().find(|line| line.starts_with("maturin=="));
     let pin = pin.context("no version of maturin is pinned")?;

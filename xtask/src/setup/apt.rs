@@ -1,6 +1,6 @@
 //! Installs and unpacks system packages by apt-get. Each installation is simulated first. On a
-//! machine with a PostgreSQL server it is rejected if it would change an installed package, because
-//! upgrades restart running servers.
+//! machine with a PostgreSQL server, an installation is rejected if it would change an installed
+//! package, because upgrades restart running servers.
 use super::{Missing, find, sudo};
 use crate::program::{output, run};
 use crate::ui;
@@ -216,7 +216,8 @@ Conf libgc1:amd64 (1:8.2.2-3 Debian:12.15/oldstable [amd64])
         }
     }
 
-    /// A call of apt-get in another file would not be simulated first.
+    /// Only this file may call apt-get, because a call in another file would not be simulated
+    /// first.
     #[test]
     fn no_other_file_calls_apt_get() {
         let sources = crate::cargo::workspace().join("xtask/src");

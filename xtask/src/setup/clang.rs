@@ -1,14 +1,15 @@
-//! Finds libclang, by which the build reads PostgreSQL's header files to make bindings.
+//! Finds libclang. The build of the extension needs it to read PostgreSQL's header files and
+//! generate Rust bindings.
 use std::path::{Path, PathBuf};
 
-/// Returns whether libclang and its own header files are installed. Searches like the crate
-/// clang-sys, by which the generator of the bindings finds libclang.
+/// Returns whether libclang and its own header files are installed. Searches libclang in the same
+/// way as the generator of the bindings, by the crate clang-sys.
 pub fn is_installed() -> bool {
     clang_sys::load().is_ok() && has_builtin_headers()
 }
 
-/// Returns whether a folder of LLVM, or the folder of the found library, has libclang's own header
-/// files: `clang/<version>/include` with stddef.h. Debian has them in a separate package.
+/// Returns whether libclang's own header files (`clang/<version>/include` with stddef.h) are in a
+/// folder of LLVM or near the library that was found. On Debian, they are in a separate package.
 fn has_builtin_headers() -> bool {
     let library = clang_sys::get_library();
     let beside = library.and_then(|library| Some(library.path().parent()?.to_owned()));

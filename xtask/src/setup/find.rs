@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Folder in which Debian and Ubuntu install PostgreSQL, with one folder for each major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Options that choose the PostgreSQL to build for. By default it is the one that the environment
-/// names, the one on PATH, or Debian's newest.
+/// Options that choose the PostgreSQL to build for. Without them, it is the one that an environment
+/// variable names, the one on PATH, or the newest of Debian's.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PgChoice {
     /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH, the
@@ -65,11 +65,11 @@ impl PgChoice {
     }
 }
 
-/// PostgreSQL installations from which the build chooses.
+/// PostgreSQL installations that were found, from which the build chooses one.
 pub struct Found {
     /// Installations, in order of preference.
     pub all: Vec<PgConfig>,
-    /// True if the user named an installation, which then is the only one.
+    /// True if the user named one installation. Then `all` has only that one.
     pub is_named: bool,
 }
 
@@ -107,7 +107,7 @@ fn named_by_environment() -> Result<Option<PgConfig>> {
     Ok(None)
 }
 
-/// Returns each PostgreSQL installation of this machine whose `pg_config` works: first those on
+/// Returns the PostgreSQL installations of this machine whose `pg_config` works: first those on
 /// PATH, then Debian's, newest first.
 pub fn installed() -> Vec<PgConfig> {
     candidates()
@@ -116,8 +116,8 @@ pub fn installed() -> Vec<PgConfig> {
         .collect()
 }
 
-/// Returns the full path of a program, which the build needs. Searches for a plain name such as
-/// `pg_config` on PATH.
+/// Returns the absolute path of a program, as the build needs it. If `program` is a plain name,
+/// such as `pg_config`, searches for it on PATH.
 fn absolute(program: &Path) -> Result<PathBuf> {
     if program.components().count() == 1
         && let Some(found) = on_path().into_iter().find(|path| path.ends_with(program))

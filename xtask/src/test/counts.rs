@@ -33,8 +33,8 @@ impl Counts {
         }
     }
 
-    /// Moves the tests in the list of skipped tests from passed to skipped, because test programs
-    /// count a skipped test as passed. `tests/support/skip.rs` writes the list.
+    /// Counts the tests in `list` as skipped instead of passed, because a test program counts a
+    /// skipped test as passed. `tests/support/skip.rs` writes the list.
     pub fn skip(&mut self, list: &str) {
         let skipped = skipped_tests(list);
         self.passed -= skipped;
@@ -62,7 +62,8 @@ impl AddAssign for Counts {
 }
 
 /// Returns the number of different tests in the list of skipped tests, which
-/// `tests/support/skip.rs` writes. A test that skips only some of its cases does not count.
+/// `tests/support/skip.rs` writes. A test that skips only some of its cases has another kind of
+/// line and does not count.
 fn skipped_tests(lines: &str) -> usize {
     let tests = lines
         .lines()

@@ -1,5 +1,6 @@
 //! Runs the golden files (`tests/regress`) and the isolation tests (`tests/isolation`) by
-//! PostgreSQL's own test programs.
+//! PostgreSQL's own test programs, pg_regress and pg_isolation_regress. A golden file is an SQL
+//! script with its expected output.
 use super::selection::is_selected;
 use super::{Counts, PURPOSE};
 use crate::cargo::workspace;
@@ -15,11 +16,12 @@ use std::process::Stdio;
 
 /// Set of tests that one of PostgreSQL's test programs runs.
 struct Suite {
-    /// Name of the folder below `tests/`. Filters match it too.
+    /// Name of the suite's folder below `tests/`. A filter that is part of this name selects the
+    /// whole suite.
     name: &'static str,
     /// Path of the test program within the folder of PostgreSQL's test programs.
     program: &'static str,
-    /// Folder of the test scripts within the suite's folder, and the extension of their file names.
+    /// Folder of the test scripts within the suite's folder, and the extension of their names.
     scripts: (&'static str, &'static str),
 }
 
@@ -34,27 +36,26 @@ const ISOLATION: Suite = Suite {
     scripts: ("specs", "spec"),
 };
 
-/// Returns whether the filters select a golden file or an isolation test. Without filters all are
-/// selected.
+/// Returns whether the filters select at least one golden file or isolation test. Without filters,
+/// all are selected.
 pub fn are_selected(filters: &[String]) -> Result<bool> {
     Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
 }
 
-/// Runs the golden files of `tests/regress`, which are SQL scripts with expected output. Without
-/// filters runs all, otherwise those that `filters` select.
+/// Runs the golden files of `tests/regress` that `filters` select, or all without filters.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     REGRESS.run(private, server, filters)
 }
 
-/// Runs the isolation tests of `tests/isolation`: concurrent sessions in every order that the test
-/// lists. Without filters runs all, otherwise those that `filters` select.
+/// Runs the isolation tests of `tests/isolation` that `filters` select, or all without filters.
+/// Such a test runs the steps of concurrent sessions in every order that it lists.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     ISOLATION.run(private, server, filters)
 }
 
 impl Suite {
-    /// Runs the tests of this suite that `filters` select on `server`, and prints the differences
-    /// from the expected output.
+    /// Runs the tests of this suite that `filters` select on `server`. Prints the differences from
+    /// the expected output, and returns the counts.
     fn run(&self, private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
         let input = workspace().join("tests").join(self.name);
         let tests = self.tests(filters)?;
@@ -124,10 +125,10 @@ impl Suite {
         Ok(tests)
     }
 
-    /// Returns the suite's test program, and the folder of the psql that the test program calls.
-    /// Prefers the programs of the tested server. If these are missing or do not run (as in one
-    /// Python wheel), returns the programs of any installed PostgreSQL. `None` if no installation
-    /// has both programs.
+    /// Returns the suite's test program, and the folder of a psql for it. Prefers the programs of
+    /// the tested server. If one of them is missing or does not run (as in one Python wheel),
+    /// returns the programs of another installed PostgreSQL. `None` if no installation has both
+    /// programs.
     fn programs(&self, private: &Private) -> Option<(PathBuf, PathBuf)> {
         let of = |pg: &PgConfig, bindir: &Path| {
             let program = pg.test_program(self.program)?;
@@ -143,8 +144,8 @@ impl Suite {
         })
     }
 
-    /// Removes the tests whose scripts need an extension that this PostgreSQL does not have, and
-    /// prints why.
+    /// Returns `tests` without the tests whose scripts need an extension that this PostgreSQL does
+    /// not have. Prints a note for each such test.
     fn without_missing_extensions(
         &self,
         tests: Vec<String>,
@@ -168,8 +169,9 @@ impl Suite {
         Ok(possible)
     }
 
-    /// Returns the counts for a suite of `tests` tests whose test program is missing, as in some
-    /// packages of PostgreSQL: all are skipped, or failed in a strict run (NEARDUP_TEST_STRICT=1).
+    /// Returns the counts of a suite whose test program is missing, as in some packages of
+    /// PostgreSQL. `tests` is the number of its tests. All of them count as skipped, or as failed
+    /// in a strict run (NEARDUP_TEST_STRICT=1).
     fn without_program(&self, tests: usize) -> Counts {
         ui::note(format!(
             "{} does not come with this PostgreSQL; {tests} test(s) of tests/{} skipped",
@@ -238,8 +240,8 @@ fn outcome(line: &str) -> Option<bool> {
 }
 
 /// Prints the differences from the expected output, which the test program has written to the
-/// folder `output`. If there are none, prints the test program's exit status and the number of
-/// tests that did not run (`missing`).
+/// folder `output`. If there are none, prints the exit status of the test program and `missing`,
+/// the number of tests without a result.
 fn show_differences(output: &Path, status: std::process::ExitStatus, missing: usize) {
     let differences = output.join("regression.diffs");
     match fs::read(&differences) {

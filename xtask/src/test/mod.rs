@@ -20,15 +20,15 @@ use rust::RustTests;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Name of the server that tests share, and prefix of the names of servers that tests create.
+/// Name of the server that most tests share. Tests also create servers, whose names begin with it.
 const PURPOSE: &str = "test";
 
-/// Optional tests of a run on one PostgreSQL version.
+/// Which optional tests a run on one PostgreSQL version includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
-    /// True to run also the tests of the packages that need no server.
+    /// True to include the tests of the packages that need no server.
     pure: bool,
-    /// True to run also the example with sqlx, whose crates take long to build.
+    /// True to include the example with sqlx, whose dependencies take long to build.
     sqlx: bool,
 }
 
@@ -40,8 +40,8 @@ impl Extent {
 }
 
 /// Runs `cargo xtask test`: the tests that `filters` select, or all tests without filters. Prints
-/// the counts, with one line for each version if several are chosen. If `server_only` is true,
-/// skips the packages that need no server.
+/// the counts. If the user chose several versions of PostgreSQL, each has a line. If `server_only`
+/// is true, skips the packages that need no server.
 ///
 /// `citus` is the folder below which Citus was installed. Without it, nothing is tested with Citus.
 pub fn command(
@@ -83,9 +83,10 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
     on_each(majors, filters, extent)
 }
 
-/// Runs the tests that `filters` select on each of the major versions `majors`. `extent` says which
-/// optional tests to run. The tests that need no server run only with the first version. A version
-/// that cannot be provided or built gets a line in the table, and counts as a failure.
+/// Runs the tests that `filters` select on each of the major versions `majors`, and prints a table.
+/// `extent` says which optional tests to include. The tests that need no server run only with the
+/// first version. A version that cannot be provided or built has a line in the table, and counts as
+/// a failure.
 fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
@@ -110,8 +111,8 @@ fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<Exi
 }
 
 /// Runs the tests that `filters` select on the PostgreSQL that `choice` chooses. `extent` says
-/// which optional tests to run. `citus` is the folder below which Citus was installed, if it is to
-/// be tested. Returns the version of PostgreSQL and the counts of tests.
+/// which optional tests to include. `citus` is the folder below which Citus was installed; `None`
+/// to test without Citus. Returns the version of PostgreSQL and the counts of tests.
 fn on_one(
     choice: &PgChoice,
     filters: &[String],
@@ -127,9 +128,9 @@ fn on_one(
     Ok((private.pg.version, counts))
 }
 
-/// Runs tests on an emulated server for another processor, and prints the counts. Runs the golden
-/// files and the tests over a connection that `filters` select; without filters, all golden files.
-/// Returns true if no test failed.
+/// Runs tests on the server in `private`, which is emulated, and prints the counts. Runs the golden
+/// files and the tests over a connection that `filters` select. Without filters, runs all golden
+/// files. Returns true if no test failed.
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),
@@ -139,8 +140,8 @@ pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     Ok(counts.failed == 0)
 }
 
-/// Starts the server that tests share and calls `tests` with it. Then stops it, and all servers
-/// that tests left running.
+/// Starts the server that tests share, and calls `tests` with it. At the end, stops this server and
+/// all servers that tests left running.
 fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>) -> Result<Counts> {
     let dir = private.instance.data_root.clone();
     let lock = private::reserve_server_names(&dir, PURPOSE)?;
@@ -153,8 +154,8 @@ fn with_server(private: &Private, tests: impl FnOnce(&Server) -> Result<Counts>)
     counts
 }
 
-/// Runs the tests of all kinds that `filters` select on `server`; `extent` says which optional
-/// tests to run. The kinds run concurrently, because some tests compute while others wait.
+/// Runs the tests of all kinds that `filters` select on `server`. `extent` says which optional
+/// tests to include. The kinds run concurrently, because some tests compute while others wait.
 fn run(private: &Private, server: &Server, filters: &[String], extent: Extent) -> Result<Counts> {
     let selected = selection::packages(filters, extent.pure)?;
     let rust = RustTests::build(private, server, &selected)?;

@@ -6,18 +6,19 @@ use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Files that pin the versions of Node.js packages.
+/// Names of the files that pin the versions of Node.js packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
-/// Parts of the names of tests that need Node.js packages.
+/// Words in the names of tests that need Node.js packages. A test whose name contains one of them
+/// may need the packages.
 const CLIENTS: &[&str] = &["clients", "drivers", "node", "drizzle", "javascript"];
-/// Parts of the names of tests that need a browser.
+/// Words in the names of tests that need a browser.
 const BROWSER: &[&str] = &["clients", "report", "browser"];
 /// Names under which Chromium may be installed.
 const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// Returns the folder with the Node.js packages that `tests/drivers/node` pins. The first call
-/// creates it in the target folder. Returns `None` if the selected tests do not need the packages
-/// or, with a message, if they cannot be installed.
+/// creates it in the target folder. Returns `None` if the tests that `filters` select do not need
+/// the packages. If the packages cannot be installed, prints a message and returns `None`.
 pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     if !are_selected(CLIENTS, filters) {
         return None;
@@ -26,9 +27,9 @@ pub fn with_packages(filters: &[String]) -> Option<PathBuf> {
     or_report(what, packages("node", "node-drivers"))
 }
 
-/// Returns a browser, and the folder with the Node.js packages and the script of
-/// `tests/drivers/browser`. Returns `None` if the selected tests do not need a browser or, with a
-/// message, if it or the packages are missing.
+/// Returns a browser, and the folder with the script of `tests/drivers/browser` and its Node.js
+/// packages. Returns `None` if the tests that `filters` select do not need a browser. If the
+/// browser or the packages are missing, prints a message and returns `None`.
 pub fn with_browser(filters: &[String]) -> Option<Browser> {
     if !are_selected(BROWSER, filters) {
         return None;
@@ -63,9 +64,8 @@ fn browser() -> Result<Browser> {
     Ok(Browser { chromium, packages })
 }
 
-/// Returns whether one of `filters` may select a test whose name contains one of `tests`: the
-/// filter contains that part of the name, or is contained in it. Without filters, all tests are
-/// selected.
+/// Returns whether a filter may select a test whose name contains one of the words `tests`: the
+/// filter is part of a word, or contains one. Without filters, all tests are selected.
 fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     let selects = |filter: &String| {
         (tests.iter()).any(|test| test.contains(filter.as_str()) || filter.contains(test))
@@ -73,7 +73,7 @@ fn are_selected(tests: &[&str], filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(selects)
 }
 
-/// Returns the value of `found`, or `None` if `found` is an error. In this case, prints `what`, a
+/// Returns the value of `found`. If `found` is an error, returns `None` and prints `what`, a
 /// sentence that says what is not tested, followed by the error.
 fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
     found
@@ -81,8 +81,8 @@ fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
         .ok()
 }
 
-/// Installs Node.js packages into the folder `name` of the target folder, and returns the folder's
-/// path. The folder `pinned_by` of `tests/drivers` pins the versions.
+/// Returns the path of the folder `name` in the target folder, after installing Node.js packages
+/// there if necessary. The folder `pinned_by` of `tests/drivers` pins their versions.
 fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
     let folder = target_dir()?.join(name);
     let from = workspace().join("tests/drivers").join(pinned_by);

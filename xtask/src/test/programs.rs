@@ -12,20 +12,21 @@ use std::process::{Command, Stdio};
 /// Environment variable that makes test programs print the time of each test.
 const TIMES: &str = "NEARDUP_TEST_TIMES";
 
-/// Built test program of a package.
+/// Test program of a package, built by cargo.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Package whose tests the program has.
+    /// Package to which the tests in the program belong.
     pub package: &'static Package,
-    /// Name of cargo's target: the library, or a file in the package's folder `tests`.
+    /// Name of the program's target in cargo: the name of the library, or of a file in the
+    /// package's folder `tests`.
     pub target: String,
     /// Path of the executable.
     pub path: PathBuf,
 }
 
 impl Program {
-    /// Returns the text that is printed before each line of the program's output: the package's
-    /// name, and the target's name if it differs from that.
+    /// Returns the text that is printed before each line of the program's output: the name of the
+    /// package, followed by the name of the target if it is another one.
     pub fn title(&self) -> String {
         match self.package.name.replace('-', "_") == self.target {
             true => self.package.name.to_owned(),
@@ -33,8 +34,8 @@ impl Program {
         }
     }
 
-    /// Returns a command that runs the program's tests whose names contain one of `filters`, or all
-    /// its tests without filters. The command runs in the same folder as if cargo ran the program.
+    /// Returns a command that runs the program's tests whose names contain one of `filters`.
+    /// Without filters, it runs all tests. Like cargo, it runs them in the package's folder.
     pub fn command(&self, filters: &[String]) -> Command {
         let folder = workspace().join(self.package.folder);
         let mut command = Command::new(&self.path);
@@ -49,7 +50,7 @@ impl Program {
     }
 }
 
-/// Builds the test programs of the selected packages.
+/// Builds the test programs of the selected packages, and returns them.
 ///
 /// # Errors
 ///
@@ -86,8 +87,9 @@ pub fn build(packages: &[Selected]) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// Returns the test program of one of `packages` that cargo has built, as `message` reports it;
-/// `None` for other messages of cargo.
+/// Returns the test program that `message`, a JSON message of `cargo test --no-run`, reports as
+/// built. Returns `None` for other messages, and for a program of a package that is not in
+/// `packages`.
 fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     let path = message["executable"].as_str()?;
     if message["profile"]["test"] != true {
@@ -102,9 +104,9 @@ fn program_of(message: &Value, packages: &[Selected]) -> Option<Program> {
     })
 }
 
-/// Runs a test program and counts its tests. Prints a line for each completed test, preceded by
-/// `title`. Prints the reports of failed tests at the end, because the output of concurrent
-/// programs would mix.
+/// Runs a test program and counts its tests. `command` runs the program. Prints a line for each
+/// completed test, which begins with `title`. Prints the output of failed tests only at the end,
+/// because the output of concurrent programs would mix.
 ///
 /// # Errors
 ///
@@ -139,8 +141,8 @@ pub fn run(title: &str, mut command: Command) -> Result<Counts> {
     Ok(counts)
 }
 
-/// Returns whether a line of a test program has no information. With filters, many programs have no
-/// tests to run.
+/// Returns whether a line in the output of a test program is without information, so that it is not
+/// printed. With filters, many programs have no tests to run.
 fn is_noise(line: &str) -> bool {
     line.is_empty() || line.starts_with("running ") || line.starts_with("test result: ok. 0 passed")
 }

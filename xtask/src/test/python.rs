@@ -17,10 +17,10 @@ const MODULES: [&str; 6] = [
     "distributed::times",
 ];
 
-/// Returns the Python interpreter of a virtual environment with the packages that
+/// Returns the Python interpreter of a virtual environment, which has the packages that
 /// `tests/drivers/requirements.txt` pins and the current neardup wheel. The first call creates the
-/// environment in the target folder. Returns `None` if the selected tests do not need it or, with a
-/// message, if the packages cannot be installed.
+/// environment in the target folder. Returns `None` if the tests that `filters` select do not need
+/// it. If the pinned packages cannot be installed, prints a message and returns `None`.
 ///
 /// # Errors
 ///
@@ -46,7 +46,8 @@ pub fn with_drivers(filters: &[String]) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Returns whether a filter may select a single test that needs the Python packages.
+/// Returns whether a filter may be part of the name of a single test that needs the Python
+/// packages.
 fn names_a_test(filter: &str) -> bool {
     let parts = [
         "drivers::",

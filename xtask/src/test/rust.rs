@@ -1,5 +1,5 @@
-//! Runs the Rust tests: those of the packages that need no server, and those that connect to a
-//! server.
+//! Runs the Rust tests: the tests of packages that need no server, and the tests over a connection,
+//! which connect to a server.
 use super::programs::{self, Program};
 use super::selection::{SERVER_TESTS, Selected};
 use super::{Counts, PURPOSE, node, python};
@@ -14,10 +14,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Environment variable with the seed of proptest's random cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
-/// Parts of the names of tests over a connection that mostly wait for the server's clock. A
-/// separate process runs them at the same time as the other tests.
+/// Words in the names of tests over a connection that mostly wait, because the server's clock must
+/// advance. A separate process runs them at the same time as the other tests.
 const WAITING: [&str; 1] = ["old_snapshots::"];
-/// Number of tests over a connection that run at the same time. It exceeds the number of cores,
+/// Number of tests over a connection that run at the same time. It may exceed the number of cores,
 /// because tests wait for locks, servers and the disk.
 const SERVER_THREADS: &str = "4";
 
@@ -27,9 +27,9 @@ pub struct RustTests<'a> {
     server: &'a Server,
     selected: &'a [Selected],
     programs: Vec<Program>,
-    /// Seed of the property tests.
+    /// Seed of the property tests' random cases.
     seed: String,
-    /// File to which skipped tests append a line.
+    /// File to which each skipped test appends a line with the reason.
     skip_list: PathBuf,
 }
 
@@ -61,7 +61,8 @@ impl<'a> RustTests<'a> {
         })
     }
 
-    /// Runs the tests of the packages that need no server, and their documentation examples.
+    /// Runs the tests of the selected packages that need no server, and their documentation
+    /// examples.
     ///
     /// # Errors
     ///
@@ -92,8 +93,9 @@ impl<'a> RustTests<'a> {
         Ok(counts)
     }
 
-    /// Runs the tests over a connection that mostly wait (`WAITING`). Does nothing if the user
-    /// gave filters, because then [`Self::over_connections`] runs these tests too.
+    /// Runs the tests over a connection that mostly wait (`WAITING`). Does nothing if the user gave
+    /// filters, because then [`Self::over_connections`] also runs such tests, if the filters select
+    /// them.
     ///
     /// # Errors
     ///
@@ -109,8 +111,9 @@ impl<'a> RustTests<'a> {
         }
     }
 
-    /// Provides the Python packages, Node.js packages and the browser that tests need, and runs the
-    /// tests over a connection. Without filters, skips the tests that [`Self::waiting`] runs.
+    /// Runs the tests over a connection. Before, provides the Python packages, the Node.js packages
+    /// and the browser that they need. Without filters, skips the tests that [`Self::waiting`]
+    /// runs.
     ///
     /// # Errors
     ///
@@ -141,15 +144,15 @@ impl<'a> RustTests<'a> {
         programs::run("suite", command)
     }
 
-    /// Prints the list of skipped tests, and moves them from passed to skipped in `counts`.
+    /// Prints the list of skipped tests, and counts them as skipped instead of passed in `counts`.
     pub fn count_skipped(&self, counts: &mut Counts) {
         let list = fs::read_to_string(&self.skip_list).unwrap_or_default();
         print!("{list}");
         counts.skip(&list);
     }
 
-    /// Returns the test program with the tests over a connection, and the filters for it. `None` if
-    /// no such test is selected.
+    /// Returns the test program with the tests over a connection, and the filters with which to run
+    /// it. `None` if no such test is selected.
     fn suite(&self) -> Option<(&Program, &[String])> {
         let is_selected = |it: &&Selected| it.package.name == SERVER_TESTS;
         let selected = self.selected.iter().find(is_selected)?;
@@ -158,8 +161,8 @@ impl<'a> RustTests<'a> {
         Some((suite, &selected.filters))
     }
 
-    /// Sets the environment variables by which a test program finds the shared server, and can
-    /// create servers.
+    /// Sets the environment variables of a test program by which it finds the shared server,
+    /// creates servers, and reports skipped tests.
     fn provide_server(&self, command: &mut Command) {
         command
             .env("NEARDUP_TEST_SKIPPED", &self.skip_list)
@@ -171,7 +174,8 @@ impl<'a> RustTests<'a> {
     }
 }
 
-/// Returns the seed of the property tests: the one that the user has set, or a fresh one.
+/// Returns the seed of the property tests: the value that the user has set in [`SEED`], or a fresh
+/// one.
 fn property_seed() -> String {
     std::env::var(SEED).unwrap_or_else(|_| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -179,8 +183,8 @@ fn property_seed() -> String {
     })
 }
 
-/// Sets the environment variables by which tests can create servers, whose names begin with
-/// `purpose`.
+/// Sets environment variables for a test program, so that its tests can create servers. The names
+/// of these servers begin with `purpose`.
 pub fn set_server_variables(command: &mut Command, private: &Private, purpose: &str) {
     let instance = &private.instance;
     command

@@ -1,5 +1,5 @@
 //! Selects the packages with Rust tests by the user's filters, so that only packages with a
-//! matching test are built.
+//! matching test are built. A filter is a part of the name of a test or package.
 use crate::cargo::workspace;
 use anyhow::{Context, Result};
 use std::fs;
@@ -17,7 +17,8 @@ pub struct Package {
     pub has_examples: bool,
 }
 
-/// Name of the package with the tests over a connection.
+/// Name of the package with the tests over a connection, which need a server. The tests of all
+/// other packages need none.
 pub const SERVER_TESTS: &str = "neardup-tests";
 
 /// All packages with tests, except the benchmarks, whose many dependencies take long to build.
@@ -39,19 +40,19 @@ const fn package(name: &'static str, folder: &'static str, has_examples: bool) -
     }
 }
 
-/// Package whose tests run, all or only some of them.
+/// Package that has tests to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Selected {
     /// The selected package.
     pub package: &'static Package,
-    /// Parts of the names of the tests to run. Empty if all tests of the package run.
+    /// Parts of the names of the tests to run. If it is empty, all tests of the package run.
     pub filters: Vec<String>,
 }
 
-/// Returns the packages that `filters` select. A filter that is part of a package's name selects
-/// all tests of the package. A filter also selects other packages in which the name of a test may
-/// contain it. Without filters, returns all packages. If `pure` is false, returns at most the
-/// package with tests over a connection.
+/// Returns the packages that `filters` select; all packages if there are no filters. If a filter is
+/// part of the name of a package, all tests of the package are selected. Otherwise a package is
+/// selected if it may have a test whose name contains a filter. If `pure` is false, considers only
+/// the package [`SERVER_TESTS`].
 ///
 /// # Errors
 ///
@@ -83,9 +84,9 @@ pub fn packages(filters: &[String], pure: bool) -> Result<Vec<Selected>> {
     Ok(selected)
 }
 
-/// Returns whether a test in this folder may have a name that contains one of the filters. Such a
-/// name consists of the names of modules and of a function. The result may be true by mistake, but
-/// not false by mistake.
+/// Returns whether a test in this folder may have a name that contains one of the filters. The name
+/// of a test consists of the names of modules and of a function. The result may be true although
+/// there is no such test, but is never false if there is one.
 fn may_contain(folder: &Path, filters: &[String]) -> Result<bool> {
     if filters.is_empty() {
         return Ok(false);
@@ -123,8 +124,8 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns whether the filters select the test of this name, such as `regress/types`. Without
-/// filters all are selected.
+/// Returns whether the filters select the test `test`, for example `regress/types`. Without
+/// filters, all tests are selected.
 pub fn is_selected(test: &str, filters: &[String]) -> bool {
     filters.is_empty() || filters.iter().any(|filter| test.contains(filter.as_str()))
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use neardup_pgserver::Server;
 use std::process::Command;
 
-/// Builds the example in `tests/sqlx` and runs it on the server, in a database of its own. Returns
-/// counts in which the example is one test.
+/// Builds the example in `tests/sqlx`, and runs it on the server in a separate database. Returns
+/// the counts, in which the example is one test.
 pub fn run(server: &Server) -> Result<Counts> {
     let folder = workspace().join("tests/sqlx");
     let target = target_dir()?.join("sqlx");

@@ -1,6 +1,7 @@
-//! Representatives of clusters among crowded signatures (signatures that are near many others): one
-//! linked list for each crowded bucket, in arrays that move to temporary files beyond a memory
-//! limit.
+//! Representatives of clusters among crowded signatures (signatures that are near many others). A
+//! bucket consists of the signatures that have the same hash in a band. Each bucket with crowded
+//! signatures has a linked list of representatives. The lists are in arrays that move to temporary
+//! files beyond a memory limit. Nodes and ranks are explained in [`crate::clusters`].
 //!
 //! A node is compared only with the representatives in the node's own buckets. A comparison may
 //! fetch the heap rows of both. Representatives among crowded fingerprints are in
@@ -15,9 +16,9 @@ use crate::sort::{Entry, TempFiles};
 
 /// Link number that marks the end of a list, or an empty list.
 const NONE: u32 = u32::MAX;
-/// Number of 32-bit numbers that one link takes in `links`: the next link of the same list, the
-/// representative's rank, four numbers of the representative's sketch, then the heap block and the
-/// line of the representative's row.
+/// Number of 32-bit numbers that one link takes in `links`. In this order: the next link of the
+/// same list, the representative's rank, four numbers of the representative's sketch, the heap
+/// block and the line pointer of the representative's row.
 const LINK_NUMBERS: u32 = 8;
 
 /// One list of representatives for each crowded bucket. Each list is in ascending order of rank.
@@ -31,7 +32,8 @@ pub struct BucketCenters<F: TempFiles, S: RowSource> {
     links: Paged<F>,
     /// Number of links in all lists.
     count: u32,
-    /// For each bucket of the current node, the next representative to compare: rank and link.
+    /// For each bucket of the node that is compared now, the next representative to compare it
+    /// with: rank and link.
     next: Vec<(u32, u32)>,
 }
 
@@ -55,7 +57,8 @@ impl<F: TempFiles, S: RowSource> BucketCenters<F, S> {
         self.links.get(files, LINK_NUMBERS * link + number)
     }
 
-    /// Returns the rank of a link's representative, and the link. `None` for the end of a list.
+    /// Returns the rank of a link's representative, and the link itself. `None` if `link` is the
+    /// end of a list.
     fn ranked(&mut self, files: &mut F, link: u32) -> Option<(u32, u32)> {
         (link != NONE).then(|| (self.link(files, link, 1), link))
     }

@@ -1,5 +1,8 @@
-//! Connected components of near signatures in crowded buckets. Compares the nodes of each bucket
-//! within a memory limit, for clusters with `method => 'connected'`.
+//! Connected components of near signatures in crowded buckets, for clusters with
+//! `method => 'connected'`. A bucket consists of the signatures that have the same hash in a band.
+//! Crowded signatures are near so many others that a search does not report all their pairs. So
+//! this module compares the crowded signatures (nodes) of each bucket with each other, within a
+//! memory limit.
 
 use super::{RowSource, Sketch};
 use crate::clusters::Components;
@@ -17,12 +20,16 @@ const MIN_MEMBERS: usize = 64;
 /// comparisons of nodes that are in one component already: if all nodes of a bucket are near each
 /// other, each is compared with only one other node.
 ///
-/// The key of each entry of `crowded` consists of the node's number, the bucket and the two words
-/// of the node's sketch. The address of the entry is the one in the node's index entry. `connected`
-/// has the components. `source` fetches rows. Near signatures differ in at most `mismatches`
-/// positions. `memory` is in bytes. A row is fetched once for each of its buckets. If a bucket does
-/// not fit into memory, the rows beyond the limit are fetched again for each batch of members that
-/// fits. `done` is called once for each entry of `crowded`.
+/// `crowded` has an entry for each node in each of its buckets. The key of an entry consists of the
+/// node's number, the bucket, and the two words of the node's sketch. The entry's address is the
+/// heap address of the node's row, as the index has it. `connected` has the components found so
+/// far, and the function joins components in it. `source` fetches rows. Near signatures differ in
+/// at most `mismatches` positions. `memory` is in bytes. `done` is called once for each entry of
+/// `crowded`.
+///
+/// A row is fetched once for each of its buckets. If a bucket does not fit into memory, its members
+/// are compared in batches that fit, and the rows beyond the limit are fetched again for each
+/// batch.
 pub fn connect_buckets<F: TempFiles, S: RowSource>(
     files: &mut F,
     mut crowded: ExternalSort<F, 4>,
@@ -125,9 +132,9 @@ impl<'a, S: RowSource> Bucket<'a, S> {
         self.lists.clear();
     }
 
-    /// Joins a node's component with the components of all members near the node. `entry` describes
-    /// the node, as in [`connect_buckets`]. Adds the node to the members, or to `rest` if the
-    /// memory for members is full.
+    /// Joins a node's component with the components of all members that are near the node. `entry`
+    /// describes the node: its key has the bucket, the node's number and the two words of its
+    /// sketch. Adds the node to the members, or to `rest` if the memory for members is full.
     fn add<F: TempFiles>(
         &mut self,
         files: &mut F,

@@ -1,6 +1,7 @@
 //! Work of an exhaustive search for pairs of near signatures, which compares the sketches of all
-//! rows of a scope. The number of comparisons is exact. The number of candidates is estimated from
-//! a sample of rows.
+//! rows of a scope. A scope consists of the rows that have equal values in the index columns before
+//! the last. The number of comparisons is exact. The number of candidates is estimated from a
+//! sample of rows.
 
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use crate::tree::Tree;
 /// Maximum number of rows in the sample from which the number of candidates is estimated.
 const SAMPLE_ROWS: usize = 1024;
 
-/// Returns the scope word in an index key, or nothing if keys have no scope.
+/// Returns the scope's word of an index key, as a slice. The slice is empty if keys have no scope.
 fn scope<const N: usize>(key: &Key<N>) -> &[u64] {
     &key[..N - WORDS]
 }
@@ -75,10 +76,10 @@ fn pairs_of(rows: f64) -> f64 {
     rows * (rows - 1.0) / 2.0
 }
 
-/// Returns the work (numbers of rows, comparisons and candidates) of a search that compares all
-/// rows of each scope, to find all pairs with up to `mismatches` mismatches. Such a search is
-/// needed if `mismatches` exceeds what the bands guarantee. Only rows for which `wanted` returns
-/// true count. Reads the first permutation of the index once.
+/// Returns the work of a search that compares all rows of each scope with each other, to find all
+/// pairs with up to `mismatches` mismatches. Such a search is needed if `mismatches` is so large
+/// that two near rows may have no band in common. Counts only rows for which `wanted` returns true.
+/// Reads the first permutation of the index once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,

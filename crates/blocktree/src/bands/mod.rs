@@ -1,5 +1,9 @@
 //! Bands: keys of MinHash signatures, by which an index finds all signatures that have at most some
-//! number of mismatches with a query. A mismatch is a position at which two signatures differ.
+//! number of mismatches with a query. A mismatch is a position at which two signatures differ. A
+//! band is a group of positions. The index has one permutation (ordered copy of all rows) for each
+//! band. A key in it has a hash of the signature's values in the band, and a sketch: bits of the
+//! whole signature, which give a lower bound of the mismatches. If the index has scopes (groups of
+//! rows that are searched separately), each key begins with the scope's word.
 //!
 //! The positions of a signature are cut into bands. If two signatures have fewer mismatches than
 //! there are bands, they agree in all positions of at least one band (the pigeonhole principle, as
@@ -35,7 +39,7 @@ pub use scan::{BandQuery, BandScan};
 use crate::block_layout::BlockLayout;
 use crate::key::{BAND_KEY_WORDS, Key, mix};
 
-/// Maximum number of bands of an index. Each band takes an entry for each row.
+/// Maximum number of bands of an index. Each band adds one index entry for each row.
 pub const MAX_BANDS: usize = 256;
 
 /// Maximum of the option `rows`, the number of positions in each band. The meta page stores the
@@ -48,7 +52,8 @@ pub const WORDS: usize = BAND_KEY_WORDS;
 /// Number of bits of a band's hash in a key. They are the first bits after the scope's word.
 pub const HASH_BITS: u32 = 24;
 
-/// Mask of the sketch bits in the word that begins with the hash.
+/// Mask of the sketch bits in the first of the [`WORDS`] words, whose other bits are the band's
+/// hash.
 const LOW: u64 = u64::MAX >> HASH_BITS;
 
 /// Number of bits of a sketch.
@@ -66,7 +71,8 @@ pub fn scheme_hash(scheme: u8, seed: u64) -> u64 {
 }
 
 /// Returns the last two words of a key: the sketch, with the hash of a band in its first
-/// [`HASH_BITS`] bits. In a restored key, these bits are zero.
+/// [`HASH_BITS`] bits. These bits are zero if [`crate::block_layout::Permutation::restore`]
+/// returned the key.
 pub fn sketch<const N: usize>(key: &Key<N>) -> Sketch {
     [key[N - WORDS], key[N - WORDS + 1]]
 }
@@ -113,9 +119,10 @@ pub struct Bands {
     starts: Vec<usize>,
     /// For each band, the mask of its bits in a sketch.
     masks: Vec<Sketch>,
-    /// For each position in a band, the sketch bit that the value at this position may flip: the
-    /// index of the sketch's word, and the bit's distance from the least significant bit. Positions
-    /// without a sketch bit have the index [`WORDS`], a word that is dropped.
+    /// For each position in a band, the sketch bit that the value at this position may flip. The
+    /// first number is the index of the bit's word in the sketch. The second number is the bit's
+    /// distance from the least significant bit of that word. A position without a sketch bit has
+    /// the index [`WORDS`], which is beyond the sketch, so that its bit is dropped.
     positions: Vec<(usize, u32)>,
 }
 
@@ -264,7 +271,8 @@ impl Bands {
     }
 
     /// Returns the index key of a signature in the permutation of `band`. `scheme_hash` is as for
-    /// [`Bands::hash`]. `scope` is `None` if keys have no scope. `sketch` is that of `signature`.
+    /// [`Bands::hash`]. `scope` is the scope's word, or `None` if keys have no scope. `sketch` is
+    /// the sketch of `signature`.
     pub fn key<const N: usize>(
         &self,
         band: usize,
@@ -376,8 +384,9 @@ mod tests {
         }
     }
 
-    /// A lower bound of 0 would be correct, too. So this tests that the bound from sketches rejects
-    /// most signatures with twice as many mismatches as a search for 25 allows.
+    /// Tests that the bound from sketches is useful: in a search for up to 25 mismatches, it
+    /// rejects most signatures with about 50 mismatches. A lower bound of 0 would be correct, too,
+    /// but would reject nothing.
     #[test]
     fn bounds_reject() {
         let bands = Bands::new(128, 30, 0).unwrap();

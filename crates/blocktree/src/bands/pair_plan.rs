@@ -1,4 +1,6 @@
-//! Plan of a search for all pairs of near signatures.
+//! Plan of a search for all pairs of near signatures: whether it compares the rows that have the
+//! same hash in a band, or all rows of a scope (rows with equal values in the index columns before
+//! the last).
 //!
 //! Up to the number of mismatches that the bands guarantee, the search compares the sketches of
 //! rows that have the same hash in a band, one band after the other. It reports a pair once for
@@ -18,7 +20,8 @@ use crate::plan::Probe;
 pub struct BandPairPlan {
     bands: Rc<Bands>,
     mismatches: u32,
-    /// True if only rows that share a band are compared, false if all rows of a scope are.
+    /// True if only rows that share a band are compared. False if all rows of a scope are compared
+    /// with each other.
     by_bands: bool,
 }
 
@@ -32,8 +35,9 @@ impl BandPairPlan {
         }
     }
 
-    /// Creates a plan that compares only rows that share a band. If `mismatches` exceeds what the
-    /// bands guarantee, the search misses the pairs that share no band ([`Bands::recall`]).
+    /// Creates a plan that compares only rows that share a band. If `mismatches` is at least the
+    /// number of bands, the search misses the pairs that share no band. [`Bands::recall`] estimates
+    /// the share of the pairs that it finds.
     pub fn by_bands(bands: Rc<Bands>, mismatches: usize) -> Self {
         BandPairPlan {
             by_bands: true,
@@ -63,9 +67,9 @@ impl BandPairPlan {
         if self.by_bands { self.bands.count() } else { 1 }
     }
 
-    /// Returns the plan in the form that [`Pairs`](crate::pairs::Pairs) follows. `layout` is the
-    /// layout of the index. The distance of a pair in this search is the number of bits in which
-    /// the two sketches differ, a lower bound of the mismatches.
+    /// Returns the plan in the form that the search [`Pairs`](crate::pairs::Pairs) needs. `layout`
+    /// is the layout of the index. In this search, the distance of a pair is the number of bits in
+    /// which the two sketches differ, a lower bound of the mismatches.
     pub fn passes<const N: usize>(&self, layout: &BlockLayout<N>) -> PairPlan<N> {
         let bits = if self.by_bands { HASH_BITS } else { 0 };
         PairPlan {
@@ -81,8 +85,8 @@ impl BandPairPlan {
     }
 
     /// Returns a lower bound of the mismatches of a pair that a search reported. In a search by
-    /// bands, the bound is computed as if the two rows shared no band, and the caller subtracts the
-    /// number of bands that the two rows share.
+    /// bands, the result is the bound for rows that share no band. Each band that the two rows
+    /// share lowers the bound by 1, and the caller subtracts their number.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

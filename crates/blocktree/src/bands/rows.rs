@@ -10,7 +10,8 @@ pub trait RowSource {
     /// Fetched row: the values that a comparison needs.
     type Row;
 
-    /// Returns the number of bytes of heap memory that one fetched row takes, besides `Row` itself.
+    /// Returns the number of bytes that a fetched row allocates, in addition to the size of `Row`
+    /// itself.
     fn row_bytes(&self) -> usize;
 
     /// Fetches the row with the address `entry` from an index entry. `None` if it is invisible.

@@ -1,4 +1,6 @@
-//! Search of an index on signatures for the rows that may be near a query signature.
+//! Search of an index on signatures for the rows that may be near a query signature. It looks up
+//! the query's hash in each band. If memory is short, it makes several passes over all bands, and
+//! each pass returns the rows of one range of addresses.
 //!
 //! A search reads all bands before it returns the first row, because the number of bands in which
 //! it found a row, with the row's sketch, decides whether the row is returned. Each entry found is
@@ -21,7 +23,8 @@ use crate::tree::Tree;
 /// found entry. The bits above them hold the row's address.
 const BELOW: u32 = 16;
 
-/// Number of found entries that are kept in any case, even with little memory.
+/// Minimum number of found entries for which a search has room, even if they exceed the memory
+/// limit.
 const MIN_KEPT: usize = 1024;
 
 /// Number of bands whose first leaves are found and prefetched together, so that the processor
@@ -83,12 +86,14 @@ pub struct BandScan<const N: usize> {
     /// changed since the leaves were found.
     ahead: [Option<Block>; PREFETCH_DEPTH],
     /// Entries found in this pass. The lowest [`BELOW`] bits of an element are a lower bound of the
-    /// row's mismatches, as if the row had been found in no band. The other bits are the row's
+    /// row's mismatches, computed from the sketches for a row that shares no band with the query.
+    /// Each band in which the row is found lowers this bound by 1. The other bits are the row's
     /// packed address.
     found: Vec<u64>,
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
-    /// Maximum number of entries in `found` before some are left to another pass.
+    /// Maximum number of entries in `found`. If there are more, the pass leaves the higher
+    /// addresses to a later pass.
     max_found: usize,
     /// Lowest packed address of the rows that this pass returns.
     from: u64,
@@ -100,7 +105,7 @@ pub struct BandScan<const N: usize> {
 
 impl<const N: usize> BandScan<N> {
     /// Creates a search that keeps as many found entries as fit into `memory` bytes, and at least
-    /// `MIN_KEPT`.
+    /// `MIN_KEPT` entries. Further entries are found in later passes.
     pub fn new(bands: Rc<Bands>, query: BandQuery<N>, memory: usize) -> Self {
         BandScan {
             bands,
@@ -153,7 +158,8 @@ impl<const N: usize> BandScan<N> {
         Ok(true)
     }
 
-    /// Appends the rows that were found in this pass, unless their sketches reject them.
+    /// Appends the rows that were found in this pass to `rows`. Skips a row if its sketch and the
+    /// number of bands in which it was found prove that it has too many mismatches.
     fn emit(&mut self, rows: &mut Vec<Tid>) {
         self.found.sort_unstable();
         for entries in self.found.chunk_by(|a, b| a >> BELOW == b >> BELOW) {

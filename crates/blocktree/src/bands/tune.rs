@@ -1,5 +1,6 @@
-//! Choice of the number of bands and of positions per band, for a similarity and a recall. The SQL
-//! function `neardup_tune` reports it.
+//! Choice of the number of bands and of positions per band, for a similarity and a recall. A band
+//! is a group of positions of a signature. A search compares the rows that agree with the query in
+//! all positions of at least one band. The SQL function `neardup_tune` reports the choice.
 
 use super::{Bands, MAX_BANDS};
 use crate::leaf;

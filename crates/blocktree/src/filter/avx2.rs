@@ -1,6 +1,7 @@
-//! Kernels with AVX2 that measure Hamming distances of keys to a query. They process four words at
-//! a time. They count bits by a table of the counts of half bytes (Muła, Kurz, Lemire, "Faster
-//! population counts using AVX2 instructions", 2018).
+//! Kernels with AVX2 that measure Hamming distances of keys to a query. Only some words of a key
+//! are compared, which are called its compared words. A scope's word in front of them is not
+//! compared. The kernels process four words at a time. They count bits by a table of the counts of
+//! half bytes (Muła, Kurz, Lemire, "Faster population counts using AVX2 instructions", 2018).
 
 use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
@@ -205,9 +206,9 @@ fn count(words: __m256i) -> __m256i {
     _mm256_sad_epu8(bytes, _mm256_setzero_si256())
 }
 
-/// Loads the compared words (without the scope) of `4 / W` keys into one register. `keys` has the
-/// bytes of the keys of one step, which consist of `W` parts of `4 / W` keys each. `part` is the
-/// index of the part to load.
+/// Loads the compared words of `4 / W` keys into one register. A step has four keys. They are
+/// divided into `W` parts, so that the compared words of each part fill a register. `keys` has the
+/// bytes of all keys of the step, and `part` is the index of the part to load.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {

@@ -1,5 +1,6 @@
-//! Kernels with AVX-512 that measure Hamming distances of keys to a query. They process eight words
-//! at a time and count bits by VPOPCNTDQ.
+//! Kernels with AVX-512 that measure Hamming distances of keys to a query. Only some words of a key
+//! are compared, which are called its compared words. A scope's word in front of them is not
+//! compared. The kernels process eight words at a time and count bits by VPOPCNTDQ.
 
 use super::packed_words::PackedWords;
 use super::{push_bits, push_rest};
@@ -232,9 +233,9 @@ unsafe fn unpack<const SPREAD: bool>(at: *const u8, indexes: __m512i, there: u64
     }
 }
 
-/// Loads the compared words (without the scope) of `8 / W` keys into one register. `keys` has the
-/// bytes of the keys of one step, which consist of `W` parts of `8 / W` keys each. `part` is the
-/// index of the part to load.
+/// Loads the compared words of `8 / W` keys into one register. A step has eight keys. They are
+/// divided into `W` parts, so that the compared words of each part fill a register. `keys` has the
+/// bytes of all keys of the step, and `part` is the index of the part to load.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m512i {

@@ -109,8 +109,8 @@ fn within_popcnt<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// Appends to `found` the positions of the keys within `radius` bits of the query, from position
-/// `from` on. Compares one key at a time.
+/// Appends to `found` the positions of the keys within `radius` bits of the query, one key at a
+/// time. Starts at the key at position `from`, because the caller has compared the keys before it.
 #[inline(always)]
 fn push_rest<const N: usize>(
     keys: &[u8],
@@ -148,9 +148,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the bytes of keys of `N` words. Each element of `keys` has a key, bits to flip, and
-    /// a flag: if it is true, the query's words behind the first `skipped` words replace those of
-    /// the key, with the bits flipped.
+    /// Returns the bytes of keys of `N` words, one key for each element of `keys`. An element has a
+    /// key, bits to flip, and a flag. If the flag is false, the key is used as it is. If it is
+    /// true, the words behind the first `skipped` words are those of the query, with the given bits
+    /// flipped.
     fn keys_near<const N: usize>(
         query: &Key<N>,
         keys: &[([u64; N], Vec<u32>, bool)],

@@ -1,6 +1,7 @@
 //! Kernels with NEON, which each 64-bit ARM processor has. They compare keys with a query by
-//! Hamming distance or by a prefix. For a distance, they count the bits of each byte and add
-//! neighbouring counts until there is one count for each key.
+//! Hamming distance or by a prefix. For a distance, they compare only some words of a key, which
+//! are called its compared words. They count the bits of each byte and add neighbouring counts
+//! until there is one count for each key.
 
 use super::packed_words::PackedWords;
 use super::push_rest;

@@ -116,8 +116,8 @@ fn within_packed<const W: usize>(
     false
 }
 
-/// Portable kernel of [`within_leaf`]. `radius` is the radius of the search minus the number of
-/// omitted bits in which the keys differ from the query.
+/// Portable kernel of [`within_leaf`]. `radius` is what is left of the search's radius: the caller
+/// has subtracted the number of omitted bits in which the keys differ from the query.
 #[inline(always)]
 fn within_words<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -174,10 +174,11 @@ mod tests {
     use crate::shape::Shape;
     use proptest::prelude::*;
 
-    /// Returns a leaf whose keys all begin with the same `alike` bytes: those of the query, or of
-    /// another key if `other` is true. Each element of `keys` makes one key of the leaf. It has a
-    /// key, bits to flip, and a flag. If the flag is true, the bits are flipped in the query,
-    /// otherwise in the element's key. Only bits behind the common bytes are flipped.
+    /// Returns a leaf whose keys all begin with the same `alike` bytes, which the leaf omits. They
+    /// are the first bytes of the query, or other bytes if `other` is true. Each element of `keys`
+    /// makes one key of the leaf. It has a key, bits to flip, and a flag. The bits are flipped in
+    /// the query if the flag is true, otherwise in the element's key. Only bits behind the common
+    /// bytes are flipped.
     fn leaf_of<const N: usize>(
         query: &Key<N>,
         alike: usize,

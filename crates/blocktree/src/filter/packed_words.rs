@@ -1,5 +1,6 @@
-//! Input of the kernels for the keys of a leaf: the compared words of the packed keys on the page,
-//! which lack the bytes with which all keys of the leaf begin.
+//! Input of the kernels for the keys of a leaf: the compared words of the packed keys on the page.
+//! The compared words of a key are the words behind its scope, if it has one. Packed keys lack the
+//! bytes with which all keys of the leaf begin.
 
 use crate::leaf::LeafKeys;
 

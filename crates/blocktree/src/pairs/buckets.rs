@@ -1,8 +1,10 @@
-//! Crowded buckets in a search for pairs: their rows are near so many others that the search
-//! reports the rows instead of all their pairs ([`Pairs::with_crowded_buckets`]).
+//! Crowded buckets in a search for pairs. A bucket consists of the entries of a permutation
+//! (ordered copy of all keys) whose scope and leading bits are equal. A row is crowded if it has
+//! too many pairs in one bucket. The search reports crowded rows instead of all their pairs
+//! ([`Pairs::with_crowded_buckets`]). The scope consists of the columns that must be equal in two
+//! near-duplicates. If keys have a scope, their first word is a hash of it.
 //!
-//! A bucket consists of the entries of a permutation whose scope and leading bits are equal. The
-//! search reads a permutation in chunks. It ends each chunk at the end of a bucket, so that it
+//! The search reads a permutation in chunks. It ends each chunk at the end of a bucket, so that it
 //! compares whole buckets. If a bucket does not fit into a chunk, all its rows are crowded.
 
 use super::Pairs;
@@ -10,15 +12,17 @@ use crate::key::{EntryKey, Key, Tid};
 use crate::level_cursor::LevelCursor;
 use std::ops::Range;
 
-/// Crowded row that a search for pairs reports: the row has too many pairs in one bucket.
+/// Crowded row, as a search for pairs reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrowdedRow<const N: usize> {
-    /// Number of the bucket, counted from 0 over all crowded buckets of the search.
+    /// Number of the bucket in which the row is crowded. All crowded buckets of the search are
+    /// numbered from 0.
     pub bucket: u32,
-    /// Heap address in the row's index entry.
+    /// Row address in the row's index entry.
     pub row: Tid,
-    /// Scope's word, if keys have one, and fingerprint of the row. In an index on signatures, the
-    /// sketch instead of the fingerprint.
+    /// The scope's word if keys have one, then the row's fingerprint. In an index on signatures,
+    /// the row's sketch takes the place of the fingerprint. A sketch consists of bits of the
+    /// signature.
     pub fingerprint: Key<N>,
 }
 
@@ -29,7 +33,7 @@ type BucketId = (u64, u64);
 /// State of a search for pairs that reports crowded buckets.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    /// A row is crowded if it has more than this number of pairs in one bucket.
+    /// Maximum number of pairs of a row in one bucket. A row with more pairs is crowded.
     max_pairs: u32,
     /// Number of crowded buckets so far.
     count: u32,
@@ -51,8 +55,8 @@ impl Buckets {
         self.count
     }
 
-    /// Prepares for the next permutation. Its buckets are different ones, even if they have the
-    /// same leading bits.
+    /// Prepares for the next permutation. A bucket of that permutation never continues a bucket of
+    /// the last one, even if both have the same leading bits.
     pub fn begin_permutation(&mut self) {
         self.open = None;
     }
@@ -60,10 +64,10 @@ impl Buckets {
 
 impl<const N: usize> Pairs<N> {
     /// Removes the entries of incomplete buckets from the chunk that was just read. Must be called
-    /// before the chunk is divided into groups. `emit` gets the rows of a bucket that does not fit
-    /// into one chunk. If a bucket starts within the chunk and may continue to the right, removes
-    /// its entries and moves the cursor back to the start of the bucket. So the next chunk starts
-    /// with the whole bucket.
+    /// before the chunk is divided into groups. If a bucket does not fit into one chunk, passes its
+    /// rows to `emit` as crowded rows. If the chunk's last bucket does not start the chunk and may
+    /// continue to the right, moves the cursor back to the start of this bucket. So the next chunk
+    /// starts with the whole bucket.
     pub(super) fn keep_whole_buckets(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(buckets) = &mut self.buckets else {
             return;
@@ -104,8 +108,8 @@ impl<const N: usize> Pairs<N> {
         EntryKey::before_key(self.plan.passes[self.pass].permutation, key)
     }
 
-    /// Passes the crowded rows of the chunk to `emit`, after the entries of the chunk have been
-    /// compared with each other.
+    /// Passes the crowded rows of the chunk to `emit`. Must be called after the entries of the
+    /// chunk have been compared with each other, which counts the pairs of each row.
     pub(super) fn report_crowds(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(max_pairs) = self.buckets.as_ref().map(|buckets| buckets.max_pairs) else {
             return;
@@ -126,8 +130,8 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Passes the rows of the entries with the indexes `entries` in the chunk to `emit`. Reports
-    /// them as rows of the crowded bucket that was counted last.
+    /// Passes the rows of the entries at the indexes `entries` of the chunk to `emit`. These
+    /// entries belong to the crowded bucket that was counted last.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
             &self.layout.permutations()[usize::from(self.plan.passes[self.pass].permutation)];

@@ -1,6 +1,9 @@
-//! Chunk of a permutation (one ordered copy of all keys in the index) in memory, for a search for
-//! pairs: index entries in key order, divided into groups with equal leading bits. The search
-//! compares groups with each other.
+//! Chunk of a permutation (ordered copy of all keys in the index) in memory, for a search for
+//! pairs. It has index entries in key order, divided into groups with equal leading bits (a
+//! prefix). The search compares groups with each other. For the entries of a pair it may call a
+//! function of the caller, `resolve`, which returns the row address to report, or rejects the row.
+//! If keys have a scope (columns that must be equal in two near-duplicates), their first word is a
+//! hash of the scope.
 
 use crate::block_layout::Permutation;
 use crate::key::{EntryKey, Key, Tid};
@@ -10,22 +13,23 @@ use crate::probes::prefix;
 use std::cell::Cell;
 use std::ops::{Deref, Range};
 
-/// Flag in an element of a chunk's field `rows`, which describes one entry: the search has called
-/// the caller's `resolve` for the entry. The bits below [`UNWANTED`] are the address that `resolve`
-/// returned.
+/// Flag in an element of the field `rows`, which has one number for each entry of a chunk. It is
+/// set when `resolve` has been called for the entry. The bits below [`UNWANTED`] are then the row
+/// address that `resolve` returned.
 const RESOLVED: u64 = 1 << 63;
-/// Flag in an element of `rows`, together with [`RESOLVED`]: `resolve` returned `None`, which means
-/// that the entry must not be in a pair.
+/// Flag that is set together with [`RESOLVED`] if `resolve` returned `None`, which means that the
+/// entry must not be in a pair.
 const UNWANTED: u64 = 1 << 62;
-/// Number that is added to an element of `rows` to count one pair of an entry without the flag
-/// [`RESOLVED`]. The pair counter is in the bits above the 48-bit address.
+/// Amount by which an element of `rows` is increased to count one pair of the entry. The counter is
+/// in the bits above the 48-bit row address. It exists only as long as the flag [`RESOLVED`] is not
+/// set.
 const PAIR_COUNT_UNIT: u64 = 1 << 48;
-/// Maximum value of the pair counter of an entry. For further pairs of the entry, the search calls
-/// `resolve` and needs no counter.
+/// Maximum number of counted pairs of an entry. For the next pair of the entry, the search calls
+/// `resolve`, and then no longer needs the counter.
 pub(super) const MAX_COUNTED_PAIRS: u32 = 1 << 13;
 
-/// Run of the entries of a chunk that are in the same scope. Without scopes, all entries are one
-/// run.
+/// Entries of a chunk that are in the same scope (adjacent, because keys start with the scope's
+/// word). Without scopes, all entries are one run.
 #[derive(Clone, Debug)]
 pub(super) struct ScopeRun {
     /// Scope's word, or 0 if keys have no scope.
@@ -34,11 +38,11 @@ pub(super) struct ScopeRun {
     pub bits: u32,
     /// Indexes of the run's groups in the chunk.
     pub groups: Range<usize>,
-    /// Index of the run's first slot in the chunk's `directory`, which leads from a prefix to a
-    /// group.
+    /// Index of the run's first slot in the field `directory` of the chunk, which leads from a
+    /// prefix to a group.
     directory: usize,
-    /// Number of low bits of a prefix that do not count for its slot. The index of the slot among
-    /// the run's slots is `(prefix - lowest prefix of the run) >> shift`.
+    /// Number of low bits of a prefix that are ignored when its slot is computed. The index of the
+    /// slot among the run's slots is `(prefix - lowest prefix of the run) >> shift`.
     shift: u32,
 }
 
@@ -59,12 +63,13 @@ pub(super) struct SortedChunk<const N: usize> {
     scope_words: usize,
     /// True if only one entry is kept for each distinct key.
     distinct: bool,
-    /// Number of pairs of each entry for which the search returns the address in the entry. For
-    /// further pairs of the entry, it returns the address that the caller's `resolve` returns.
+    /// Number of pairs of an entry that the search reports before it calls `resolve` for the entry.
+    /// These pairs are reported with the row address that the entry stores. Later pairs of the
+    /// entry are reported with the address that `resolve` returns.
     unresolved_pairs: u32,
     keys: Vec<Key<N>>,
-    /// For each key, the packed address of the row, with the flags [`RESOLVED`] and [`UNWANTED`] or
-    /// a pair counter in units of [`PAIR_COUNT_UNIT`].
+    /// For each key, the packed row address. The bits above it have the flags [`RESOLVED`] and
+    /// [`UNWANTED`], or a pair counter in units of [`PAIR_COUNT_UNIT`].
     rows: Vec<Cell<u64>>,
     runs: Vec<ScopeRun>,
     groups: Vec<Group>,
@@ -72,15 +77,16 @@ pub(super) struct SortedChunk<const N: usize> {
     /// select a slot. The slot has the index of the first group whose prefix has these high bits or
     /// greater ones. Each run has its own slots.
     directory: Vec<u32>,
-    /// In a thinned search, a number for each entry: the number of its pairs so far, or the number
-    /// of its parent entry in a forest ([`Thinning`](super::Thinning)).
+    /// In a thinned search (a search that may skip pairs), a number for each entry: the number of
+    /// its pairs so far, or the number of its parent entry in a forest
+    /// ([`Thinning`](super::Thinning)).
     marks: Vec<Cell<u32>>,
-    /// Entries that were copied from a locked leaf and have not been accepted yet: key and packed
-    /// address.
+    /// Entries that were copied from a locked leaf and have not been accepted yet. Each has its key
+    /// and its packed row address.
     incoming: Vec<(Key<N>, u64)>,
 }
 
-/// Returns the maximum number of bytes of a chunk per entry.
+/// Returns the maximum number of bytes that a chunk takes for each entry.
 pub(super) const fn entry_size<const N: usize>() -> usize {
     size_of::<Key<N>>() + size_of::<u64>() + size_of::<Group>() + 4 * size_of::<u32>()
 }
@@ -112,9 +118,9 @@ impl<const N: usize> SortedChunk<N> {
         self.marks.clear();
     }
 
-    /// Lets [`SortedChunk::row`] return the address in an entry for the first `pairs` pairs of the
-    /// entry, without a call of `resolve`. A greater number than [`MAX_COUNTED_PAIRS`] is reduced
-    /// to [`MAX_COUNTED_PAIRS`].
+    /// Sets how many pairs of an entry are reported before `resolve` is called for the entry. For
+    /// these pairs, [`SortedChunk::row`] returns the address that the entry stores. If `pairs`
+    /// exceeds [`MAX_COUNTED_PAIRS`], it is reduced to that number.
     pub fn trust(&mut self, pairs: u32) {
         self.unresolved_pairs = pairs.min(MAX_COUNTED_PAIRS);
     }
@@ -150,8 +156,8 @@ impl<const N: usize> SortedChunk<N> {
         &self.keys
     }
 
-    /// Returns the address in the entry with the index `entry`. `resolve` must not have been called
-    /// for the entry, because it replaces the address.
+    /// Returns the row address in the entry at index `entry`. Must not be called after `resolve`
+    /// was called for the entry, because the address has then been replaced.
     #[inline]
     pub fn entry_tid(&self, entry: usize) -> Tid {
         Tid::from_packed(self.rows[entry].get() % PAIR_COUNT_UNIT)
@@ -166,8 +172,9 @@ impl<const N: usize> SortedChunk<N> {
         self.rows.drain(..entries.start);
     }
 
-    /// Replaces each key by its restored key ([`Permutation::restore`]). In an index on signatures,
-    /// that sets the hash bits of each key to zero, so that only scopes and sketches are compared.
+    /// Replaces each key by the unpermuted key ([`Permutation::restore`]). In an index on
+    /// signatures, that sets the hash bits of each key to zero, so that only scopes and sketches
+    /// are compared.
     pub fn restore(&mut self, permutation: &Permutation<N>) {
         for key in &mut self.keys {
             *key = permutation.restore(key);
@@ -195,7 +202,8 @@ impl<const N: usize> SortedChunk<N> {
 
     /// Copies entries of a leaf: from `from` (inclusive) to `to` (exclusive), and only those in
     /// `scope`. `to` and `scope` are `None` for no limit. The leaf is locked, so this function only
-    /// copies. The caller unlocks the leaf and then calls [`SortedChunk::accept`].
+    /// copies the entries to the field `incoming`. The caller unlocks the leaf and then calls
+    /// [`SortedChunk::accept`].
     pub fn copy<P: Deref<Target = Page>>(
         &mut self,
         leaf: &Leaf<P, N>,
@@ -210,9 +218,9 @@ impl<const N: usize> SortedChunk<N> {
             .extend(wanted.map(|entry| (entry.key, entry.tid.packed())));
     }
 
-    /// Appends the copied entries to the chunk, in key order, except entries for whose address
-    /// `wanted` returns false. The entries must be from a leaf to the right of all leaves in the
-    /// chunk.
+    /// Appends the entries copied by [`SortedChunk::copy`] to the chunk, in key order. Skips
+    /// entries for whose row address `wanted` returns false. The entries must be from a leaf to the
+    /// right of all leaves in the chunk.
     pub fn accept(&mut self, wanted: &mut impl FnMut(Tid) -> bool) {
         self.incoming.sort_unstable();
         for (key, row) in self.incoming.drain(..) {
@@ -225,9 +233,10 @@ impl<const N: usize> SortedChunk<N> {
         }
     }
 
-    /// Divides the entries into groups whose first `bits` bits are equal. With `coarser`, a run
-    /// whose groups would have less than four entries on average is grouped by fewer bits. Then
-    /// each group has fewer neighbouring groups to look up. Returns false if memory is exhausted.
+    /// Divides the entries into groups whose first `bits` bits after the scope are equal. If
+    /// `coarser` is true and the groups of a run would have fewer than four entries on average,
+    /// groups this run by fewer bits. Then each group has fewer neighbouring groups to look up.
+    /// Returns false if memory is exhausted.
     pub fn form_groups(&mut self, bits: u32, coarser: bool) -> bool {
         let mut start = 0;
         while start < self.keys.len() {
@@ -246,8 +255,8 @@ impl<const N: usize> SortedChunk<N> {
         true
     }
 
-    /// Returns the greatest number of leading bits, up to `bits`, such that groups of `entries`
-    /// with these bits equal have at least four entries on average.
+    /// Returns the number of leading bits by which to group `entries`: the greatest number, up to
+    /// `bits`, with which groups have at least four entries on average.
     fn coarser(&self, entries: Range<usize>, bits: u32) -> u32 {
         /// Minimum average number of entries of a group.
         const FEWEST: usize = 4;
@@ -329,7 +338,8 @@ impl<const N: usize> SortedChunk<N> {
         self.groups[group].start as usize..end.map_or(self.keys.len(), |group| group.start as usize)
     }
 
-    /// Returns the group of a run whose leading bits are `prefix`, or `None` if there is none.
+    /// Returns the index of the group of `run` whose leading bits are `prefix`, or `None` if there
+    /// is none.
     pub fn group(&self, run: &ScopeRun, prefix: u64) -> Option<usize> {
         let low = self.groups[run.groups.start].prefix;
         let slot = usize::try_from(prefix.checked_sub(low)? >> run.shift).ok()?;
@@ -343,11 +353,10 @@ impl<const N: usize> SortedChunk<N> {
         Some(from + found.ok()?)
     }
 
-    /// Returns the address of an entry's row for one more pair of the entry. For the first pairs of
-    /// the entry, this is the address in the entry ([`SortedChunk::trust`]). For later pairs, it is
-    /// the address that `resolve` returns for the address in the entry, or `None` if `resolve`
-    /// returns `None`: then the row must not be in a pair. `resolve` is called at most once per
-    /// entry.
+    /// Returns the row address to report for one more pair of an entry. For the first pairs of the
+    /// entry, this is the address in the entry ([`SortedChunk::trust`]). For later pairs, it is the
+    /// result of `resolve` for that address. `None` means that the row must not be in a pair.
+    /// `resolve` is called at most once for each entry, and its result is stored.
     #[inline]
     pub fn row(&self, entry: usize, resolve: &mut impl FnMut(Tid) -> Option<Tid>) -> Option<Tid> {
         let cell = &self.rows[entry];

@@ -1,5 +1,9 @@
-//! Comparison of groups of index entries in a search for pairs: the groups of two chunks, or the
-//! groups of one chunk with each other. It stops after a batch of pairs and can be resumed.
+//! Comparison of groups of index entries in a search for pairs: the groups of two chunks (parts of
+//! a permutation in memory), or the groups of one chunk with each other. A group has the entries
+//! with the same leading bits (a prefix). The groups with which it is compared are its neighbours:
+//! their prefixes are equal to its own or differ in few bits. The comparison stops after a batch of
+//! pairs and can be resumed. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope.
 
 use super::Pair;
 use super::chunk::{ScopeRun, SortedChunk};
@@ -26,9 +30,10 @@ const PAUSE: usize = 1 << 18;
 /// These comparisons take some tenths of a second.
 const MAX_STEP_COMPARISONS: u64 = 1 << 26;
 
-/// The two chunks whose entries are compared, and the pass of the plan that compares them.
+/// Input of a comparison: two chunks, and the pass that compares them. A pass is the search of one
+/// permutation.
 pub(super) struct JoinInputs<'a, const N: usize> {
-    /// Passes of the plan up to the current one, which is the last of the slice.
+    /// Passes of the plan from the first to the current one.
     pub passes: &'a [Probe<N>],
     pub overlap: PassOverlap,
     pub layout: &'a BlockLayout<N>,
@@ -48,9 +53,9 @@ impl<const N: usize> JoinInputs<'_, N> {
         self.passes.len() - 1
     }
 
-    /// Returns the index of the first entry in `others`, a range of the right chunk, that this pass
-    /// compares with `entry` of the left chunk. The keys of `others` are in ascending order, and
-    /// none is below the key of `entry`.
+    /// Returns the index of the first entry of the right chunk, within the range `others`, with
+    /// which this pass compares `entry` of the left chunk. The keys of `others` are in ascending
+    /// order, and none is below the key of `entry`.
     ///
     /// If each pair is reported by one pass only, the first pass reports all pairs of equal keys.
     /// In the other passes, this function skips the keys in `others` that equal the key of `entry`.
@@ -67,9 +72,9 @@ impl<const N: usize> JoinInputs<'_, N> {
         }
     }
 
-    /// Returns the fingerprints of an entry of the left chunk and an entry of the right chunk,
-    /// given by their indexes. `difference` is the XOR of their keys. Returns `None` if another
-    /// pass reports the pair.
+    /// Returns the fingerprints of a pair, or `None` if another pass reports the pair. `entries`
+    /// has the index of the entry in the left chunk and the index of the other entry in the right
+    /// chunk. `difference` is the XOR of their keys.
     #[inline]
     pub fn pair(&self, entries: [usize; 2], difference: &Key<N>) -> Option<[Key<N>; 2]> {
         let permutation = &self.layout.permutations()[usize::from(self.probe().permutation)];
@@ -85,15 +90,17 @@ impl<const N: usize> JoinInputs<'_, N> {
 /// Position in the comparison of two chunks, by which the comparison is resumed.
 #[derive(Debug)]
 pub(super) struct JoinCursor {
-    /// Index of the current run of the left chunk.
+    /// Index of the current run of the left chunk. A run has the entries of one scope.
     run: usize,
     /// Index of the current group of the left chunk, within the run.
     group: usize,
-    /// Number of the next candidate among the neighbours of the current group.
+    /// Number of possible neighbours of the current group that have been tried. The possible
+    /// neighbours are XOR values or groups, depending on `neighbours`.
     neighbour: usize,
-    /// Rule that finds the neighbours of a group of the run. `None` before the run's first group.
+    /// Rule that finds the neighbours of a group of the run. `None` before the first group of the
+    /// run.
     neighbours: Option<Neighbours>,
-    /// The two groups that are compared now.
+    /// The two groups that are compared now. `None` before the next two groups have been chosen.
     task: Option<GroupPair>,
 }
 
@@ -119,23 +126,26 @@ enum Neighbours {
     All,
 }
 
-/// Comparison of two groups, or of a group with itself.
+/// Comparison of two groups, or of a group with itself, in progress.
 #[derive(Debug)]
 pub(super) struct GroupPair {
-    /// Entries of the left chunk that have not been compared with all entries of `right`.
+    /// Indexes of the entries of the left group that have not been compared with all entries of the
+    /// right group.
     pub left: Range<usize>,
-    /// Entries of the group in the right chunk.
+    /// Indexes of the entries of the right group.
     pub right: Range<usize>,
-    /// True if the entries of `left` and of `right` are in the same group.
+    /// True if the left group and the right group are the same group.
     pub same: bool,
-    /// In a thinned search (a search that may skip pairs), the entries of `right` that can still
-    /// produce pairs.
+    /// In a thinned search (a search that may skip pairs), the entries of the right group that can
+    /// still produce pairs.
     pub open: OpenEntries,
-    /// First entry of `right` with which the first entry of `left` has not been compared.
+    /// Index of the first entry of the right group with which the first entry of `left` has not
+    /// been compared.
     at: usize,
 }
 
-/// Compares the entries of groups and reports pairs within a radius.
+/// Compares the entries of groups, reports pairs within a radius, and counts the comparisons of a
+/// search.
 #[derive(Debug)]
 pub(super) struct Compare<const N: usize> {
     /// Maximum distance of a pair, in bits.
@@ -146,16 +156,16 @@ pub(super) struct Compare<const N: usize> {
     pub distinct: bool,
     /// Rule that decides which pairs the search may skip. `None` if it skips no pair.
     pub thinning: Option<Thinning>,
-    /// Cache of the XOR values between the prefixes of neighbouring groups. The map's key is the
-    /// number of bits of a prefix and the number of bits that may differ. The map's value is `None`
-    /// if there are too many XOR values.
+    /// Cache of the XOR values between the prefixes of neighbouring groups. The map's key consists
+    /// of the number of bits of a prefix and the number of bits that may differ. The map's value is
+    /// `None` if there are too many XOR values.
     masks: HashMap<(u32, u32), Option<Rc<Vec<u64>>>>,
-    /// Buffer for the positions of keys within the radius.
+    /// Buffer for the keys within the radius, as indexes in the slice of keys that were compared.
     pub found: Vec<u16>,
     /// Number of pairs that the current step has reported.
     pub emitted: usize,
-    /// Number of comparisons since the last check for interrupts. Other work is added as the number
-    /// of comparisons that take the same time.
+    /// Work since the last check for interrupts, in comparisons of two keys. Other work counts as
+    /// the number of comparisons that take the same time.
     since_pause: usize,
     /// Number of comparisons of two keys in the whole search.
     comparisons: u64,
@@ -207,10 +217,11 @@ impl<const N: usize> Compare<N> {
     }
 
     /// In a thinned search, initializes the marks of the entries of `chunk`: one number for each
-    /// entry. With [`Thinning::Degree`], a mark counts pairs and starts at 0. With
+    /// entry. With [`Thinning::Degree`], a mark counts the entry's pairs and starts at 0. With
     /// [`Thinning::Forest`], a mark is the number of the entry's parent, and each entry starts as
-    /// its own parent. `first` is the number of the chunk's first entry in the forest. Returns
-    /// false if memory is exhausted.
+    /// its own parent. The forest numbers the entries of the left chunk from 0, then the entries of
+    /// the right chunk. `first` is the number of the first entry of `chunk`. Returns false if
+    /// memory is exhausted.
     pub fn mark(&self, chunk: &mut SortedChunk<N>, first: usize) -> bool {
         match self.thinning {
             None => true,
@@ -323,9 +334,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and the
-    /// prefixes of neighbours differ in at most `threshold` bits. `groups` is the number of
-    /// possible neighbours.
+    /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and
+    /// neighbouring prefixes differ in at most `threshold` bits. `groups` is the number of groups
+    /// among which neighbours are searched.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
             // If there are more XOR values than groups, all groups are compared instead.
@@ -337,9 +348,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares the first entry of `task.left` with up to [`MAX_KEYS_AT_ONCE`] entries of
-    /// `task.right` and reports the pairs. Removes the entry from `task.left` when it has been
-    /// compared with the last entry of `task.right`. `resolve` and `emit` are as for
+    /// Compares the first entry of `task.left` with the next entries of `task.right`, at most
+    /// [`MAX_KEYS_AT_ONCE`], and reports the pairs. Removes the entry from `task.left` when it has
+    /// been compared with the last entry of `task.right`. `resolve` and `emit` are as for
     /// [`Pairs::step`](super::Pairs::step).
     #[inline]
     fn compare_entry(
@@ -403,9 +414,11 @@ impl<const N: usize> Compare<N> {
     }
 }
 
-/// Returns the next group of the right chunk that is compared with `group` of the left chunk, and
-/// moves the candidate number `next` past it. `None` after the last neighbour. Within one chunk, a
-/// group is compared only with itself and with the groups behind it.
+/// Returns the index of the next group of the right chunk that must be compared with `group` of the
+/// left chunk. `neighbours` determines the possible neighbours: XOR values of prefixes, or the
+/// groups of `right_run`. `next` is the number of the first possible neighbour to try. The function
+/// advances it past the returned group. Returns `None` after the last neighbour. If both chunks are
+/// the same, a group is compared only with itself and with the groups behind it.
 #[inline]
 fn next_neighbour<const N: usize>(
     neighbours: &Neighbours,

@@ -1,4 +1,7 @@
-//! Scan of all entries of an index in key order, for callers that compare or group equal keys.
+//! Scan of all entries of an index in key order, for callers that compare or group equal keys. It
+//! reads the index's first permutation (ordered copy of all keys). If keys have a scope (columns
+//! that must be equal in two near-duplicates), their first word is a hash of the scope. In an index
+//! on MinHash signatures, a key has a sketch (bits of the signature) instead of a fingerprint.
 use super::chunk::SortedChunk;
 use super::read_leaf;
 use crate::block_layout::BlockLayout;
@@ -9,8 +12,8 @@ use crate::store::ReadPages;
 use crate::tree::Tree;
 use std::rc::Rc;
 
-/// Scan of all entries of an index's first permutation (ordered copy of all keys). Entries are read
-/// in key order, so entries with equal fingerprints are adjacent.
+/// Scan of the first permutation of an index, from start to end. Entries with equal fingerprints
+/// are adjacent.
 #[derive(Debug)]
 pub struct KeyOrderScan<const N: usize> {
     layout: Rc<BlockLayout<N>>,
@@ -29,9 +32,9 @@ impl<const N: usize> KeyOrderScan<N> {
         }
     }
 
-    /// Reads one more leaf and passes each of its entries to `emit`: the restored key (the scope's
-    /// word if there is one, then fingerprint or sketch) and the row's address. Returns false if
-    /// this was the last leaf.
+    /// Reads one more leaf and passes each of its entries to `emit`: the unpermuted key and the row
+    /// address. The key is the fingerprint, or the sketch in an index on signatures, with the
+    /// scope's word in front if there is one. Returns false if this was the last leaf.
     pub fn step<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,

@@ -1,12 +1,15 @@
-//! Search for all pairs of rows within a radius, one permutation (ordered copy of all keys in the
-//! index) after the other.
+//! Search for all pairs of rows within a radius. It reads one permutation (ordered copy of all keys
+//! in the index) after the other. The search of one permutation is a pass. A pass reads index
+//! entries in chunks, divides each chunk into groups with equal leading bits, and compares groups.
+//! A plan ([`PairPlan`]) states the passes. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope. In an index on MinHash signatures, a
+//! key has a sketch (bits of the signature) instead of a fingerprint.
 //!
-//! The search of one permutation is a pass. A pass reads the permutation once, from left to right,
-//! in chunks of as many leaves as fit into memory. It compares entries whose leading bits are equal
-//! or differ in few bits (see [`plan`]). A chunk is first compared with itself. To find pairs
-//! across the chunk's end, the pass then reads the leaves to the right that have entries near those
-//! of the chunk. At the guaranteed radius these entries are the rest of the chunk's last group,
-//! seldom more than one leaf.
+//! A pass reads the permutation once, from left to right, in chunks of as many leaves as fit into
+//! memory. It compares entries whose leading bits are equal or differ in few bits (see [`plan`]). A
+//! chunk is first compared with itself. To find pairs across the chunk's end, the pass then reads
+//! the leaves to the right that have entries near those of the chunk. At the guaranteed radius
+//! these entries are the rest of the chunk's last group, seldom more than one leaf.
 //!
 //! Each pair is returned once, even if entries are inserted or leaves are split during the search:
 //! entries of a permutation have a fixed order, and a chunk ends where its last leaf ended when it
@@ -55,8 +58,8 @@ pub use thinning::Thinning;
 /// Pair of rows within the radius, as a search for pairs returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair<const N: usize> {
-    /// Addresses of the two rows, in no particular order. An address is the one that the caller's
-    /// `resolve` returned, or the one in the index entry if `resolve` was not called for it
+    /// Addresses of the two rows, in no particular order. Each is the address that the caller's
+    /// `resolve` returned. If `resolve` was not called for an entry, it is the address in the entry
     /// ([`Pairs::step`]).
     pub rows: [Tid; 2],
     /// Keys of the two rows, in the same order as `rows`: the scope's word if keys have one, then
@@ -64,7 +67,7 @@ pub struct Pair<const N: usize> {
     pub fingerprints: [Key<N>; 2],
     /// Number of bits in which the two fingerprints or sketches differ.
     pub distance: u32,
-    /// Position in the plan of the pass that found the pair.
+    /// Position in the plan of the pass that found the pair, from 0.
     pub pass: usize,
 }
 
@@ -73,9 +76,9 @@ pub struct Pair<const N: usize> {
 enum Phase {
     /// Read the next chunk.
     Read,
-    /// Read leaves to the right of the chunk with entries that may be near those of the chunk.
+    /// Read the entries to the right of the chunk that may be near entries of the chunk.
     ReadOn,
-    /// Compare the chunk with itself (true), or with the entries read to its right (false).
+    /// Compare the chunk with itself (true), or with the entries to its right (false).
     Compare(JoinCursor, bool),
     /// Nothing. All pairs have been returned.
     Done,
@@ -88,7 +91,8 @@ pub struct Pairs<const N: usize> {
     plan: PairPlan<N>,
     /// Position of the current pass in the plan.
     pass: usize,
-    /// Range of a permutation that is searched. `None` for a search of all permutations.
+    /// Range of a permutation to which the search is limited. `None` for a search of all
+    /// permutations of the plan.
     range: Option<PairRange<N>>,
     phase: Phase,
     /// Cursor that reads the leaves of the chunk.
@@ -100,29 +104,31 @@ pub struct Pairs<const N: usize> {
     chunk: SortedChunk<N>,
     /// Cursor that reads leaves to the right of the chunk.
     beyond: LevelCursor<N>,
-    /// End (exclusive) of the entries that `beyond` has read. `None` if no entry further right can
-    /// be near an entry of the chunk.
+    /// End (exclusive) of the entries that `beyond` has read for the current chunk. `None` if no
+    /// entry further right can be near an entry of the chunk.
     beyond_end: Option<EntryKey<N>>,
     /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
-    /// Ranges of prefixes that together contain the prefixes of all groups in the chunk's last run
-    /// (the entries of its last scope). Each element describes a range by the high bits that all
-    /// its prefixes share, as a number, and by the number of these bits.
+    /// Ranges of prefixes that together contain the prefix of each group in the chunk's last run
+    /// (the entries of its last scope). The search finds by them which leaves to the right have
+    /// near entries. A range consists of all prefixes that start with the same bits. Each element
+    /// has these bits, as a number, and how many bits they are.
     cover: Vec<(u64, u32)>,
     /// Maximum number of entries in `chunk`, and in `other`.
     capacity: usize,
     compare: Compare<N>,
     /// State of a search that reports crowded buckets. `None` in other searches.
     buckets: Option<Buckets>,
-    /// Number of entries whose chunk has been compared with itself.
+    /// Number of entries that have been compared with the other entries of their chunk, summed over
+    /// all passes.
     entries_done: u64,
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Creates a search that follows `plan` and takes `memory` bytes. It takes more if two chunks
-    /// of two leaves each need more. With `distinct`, the search returns pairs of distinct
-    /// fingerprints. Then the rows of a pair are any rows with these fingerprints, and a pair may
-    /// be returned twice.
+    /// Creates a search that follows `plan` and takes `memory` bytes, or the size of two chunks of
+    /// two leaves each if that is more. With `distinct`, the search returns pairs of distinct
+    /// fingerprints instead of all pairs of rows. Then the two rows of a pair are examples: any
+    /// rows with the pair's fingerprints. A pair may be returned twice.
     pub fn new(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -151,11 +157,12 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Makes the search return the first `pairs` pairs of an entry in a chunk with the address in
-    /// the index entry. The search does not call `resolve` for these pairs, so the caller can look
-    /// up many rows together. For further pairs of the entry, the search calls `resolve`, and the
-    /// caller can reject the entry. That limits the pairs of a row with many invisible versions:
-    /// without a limit, their number is the square of the number of versions.
+    /// Sets how many pairs of each entry the search returns without calling `resolve`. These pairs
+    /// have the row address in the index entry, so the caller can look up many rows together. For
+    /// further pairs of the entry, the search calls `resolve`, and the caller can reject the entry.
+    /// That limits the pairs of a row with many invisible versions: without a limit, their number
+    /// is the square of the number of versions. The pairs of an entry are counted separately in
+    /// each chunk.
     #[must_use]
     pub fn with_unresolved_pairs(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -164,8 +171,8 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Creates a search for pairs of distinct fingerprints that may skip the pairs described by
-    /// `thinning`. `memory` is in bytes. The rows of a pair are any rows with the fingerprints of
-    /// the pair. A pair may be returned twice.
+    /// `thinning`. `memory` is in bytes. The two rows of a pair are examples: any rows with the
+    /// pair's fingerprints. A pair may be returned twice.
     pub fn thinned(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -199,7 +206,8 @@ impl<const N: usize> Pairs<N> {
         search
     }
 
-    /// Starts a search of one range of the plan. Drops the search in progress.
+    /// Starts a search of one range, which is a part of the entries of a pass. Drops the search in
+    /// progress.
     ///
     /// # Panics
     /// If the permutation of the range is not that of its pass in the plan.
@@ -240,7 +248,7 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Like [`Pairs::step`], for a search [with crowded buckets](Pairs::with_crowded_buckets).
-    /// `emit_crowded` gets the crowded rows. Any two crowded rows of one bucket may be a pair that
+    /// `emit_crowded` gets the crowded rows. Two crowded rows of the same bucket may be a pair that
     /// is not passed to `emit`.
     pub fn step_with_crowds<S: ReadPages>(
         &mut self,
@@ -335,7 +343,8 @@ impl<const N: usize> Pairs<N> {
         self.buckets.as_ref().map_or(0, Buckets::count)
     }
 
-    /// Prepares the next pass of the plan and returns its first phase. A search of one range ends.
+    /// Prepares the next pass of the plan and returns the pass's first phase. Returns
+    /// [`Phase::Done`] after the last pass, or if the search is limited to one range.
     fn next_pass(&mut self) -> Phase {
         if self.range.is_some() {
             return Phase::Done;
@@ -351,9 +360,10 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Reads leaves into the chunk until it is full or the permutation (or range) ends, and forms
-    /// groups. In a search that reports crowded buckets, returns true if the permutation has more
-    /// entries: then the pass continues even if the chunk is empty. Other searches return false.
-    /// `emit_crowded` gets the rows of a bucket that is too large.
+    /// groups. `emit_crowded` gets the rows of buckets that do not fit into a chunk. The result
+    /// matters only if the chunk is empty. True means that the permutation has more entries: a
+    /// search that reports crowded buckets may remove all entries of a chunk. False means that the
+    /// pass has ended.
     fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -429,10 +439,10 @@ impl<const N: usize> Pairs<N> {
         Ok(())
     }
 
-    /// Returns the lowest entry key, from `from` on, that can belong to an entry near the chunk's
-    /// last run (the entries of its last scope). `bits` is the number of bits of the run's
-    /// prefixes, and `scope` is the run's scope if keys have one. `None` if the scope has no such
-    /// entry key.
+    /// Returns the lowest entry key, from `from` on, at which an entry can be near an entry of the
+    /// chunk's last run. The last run has the entries of the chunk's last scope. `bits` is the
+    /// number of bits of its prefixes, and `scope` is its scope if keys have one. Returns `None` if
+    /// no entry key from `from` on in the scope qualifies.
     fn next_needed(
         &self,
         from: &EntryKey<N>,
@@ -465,9 +475,9 @@ impl<const N: usize> Pairs<N> {
         Some(EntryKey::before_key(from.permutation, key))
     }
 
-    /// Sets the field `cover` to the smallest set of ranges that extends from the first to the last
-    /// prefix of the chunk's last run. Each range consists of all prefixes with some high bits in
-    /// common.
+    /// Sets the field `cover` to ranges that together contain all prefixes from the first to the
+    /// last prefix of the chunk's last run. Each range consists of all prefixes that start with the
+    /// same bits. The number of ranges is as small as possible.
     fn cover(&mut self) {
         self.cover.clear();
         let Some(run) = self.chunk.runs().last() else {

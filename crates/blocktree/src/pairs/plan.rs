@@ -1,5 +1,7 @@
-//! Plan of a search for all pairs: the permutations that it reads, and the groups of rows that it
-//! compares in each.
+//! Plan of a search for all pairs within a radius. It states the permutations (ordered copies of
+//! all keys) that the search reads, and how many leading bits (the prefix) are equal in a group of
+//! rows. Reading one permutation is a pass. Two groups are neighbours, and are compared, if their
+//! prefixes differ in at most a threshold of bits.
 //!
 //! The principle is that of the plan of a query ([`crate::plan`]), applied to all rows at once. In
 //! a permutation, rows whose first bits are equal are adjacent: they form a group. The search
@@ -17,7 +19,8 @@ use crate::plan::{
 const READ: f64 = 35.0;
 /// Cost of comparing two keys, in nanoseconds per word of a key.
 const COMPARE: f64 = 0.25;
-/// Cost of starting the comparison of a key with a group, in nanoseconds.
+/// Cost of starting the comparison of a key with the keys of a group, in nanoseconds, in addition
+/// to [`COMPARE`].
 const VISIT: f64 = 20.0;
 /// Cost of looking up a neighbouring group, in nanoseconds. Most lookups find no group and miss the
 /// processor's cache.
@@ -47,14 +50,14 @@ pub struct PairPlan<const N: usize> {
     /// Estimated number of comparisons of two fingerprints. 0 if there is no estimate.
     pub comparisons: f64,
     pub(crate) overlap: PassOverlap,
-    /// In an index on signatures, true if the search removes the hash of a band from keys before it
+    /// In an index on signatures, true if the search removes the band's hash from keys before it
     /// groups and compares them.
     pub(crate) ignores_hashes: bool,
 }
 
 impl<const N: usize> PairPlan<N> {
-    /// Returns the cheapest plan for the pairs of fingerprints within `radius` bits, in an index of
-    /// `rows` rows. All plans for one radius find the same pairs.
+    /// Returns the cheapest plan for a search for the pairs of fingerprints within `radius` bits,
+    /// in an index of `rows` rows. All plans for one radius find the same pairs.
     pub fn new(layout: &BlockLayout<N>, radius: u32, rows: f64) -> Self {
         let radius = radius.min(layout.bits());
         let exact = exact_permutations(layout, radius).map(|permutations| {
@@ -94,7 +97,8 @@ impl<const N: usize> PairPlan<N> {
         1e9 / (COMPARE * N as f64)
     }
 
-    /// Creates a plan with one pass for each element of `parts` that has a threshold.
+    /// Creates a plan with one pass for each element of `parts`. Ignores elements without a
+    /// threshold.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -119,9 +123,9 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Returns half the number of prefixes of `bits` bits that differ from a given prefix in 1 to
-/// `threshold` bits. Two neighbouring groups are compared only once, so each group accounts for
-/// half of its neighbours.
+/// Returns half the number of neighbours of a group: the prefixes of `bits` bits that differ from
+/// the group's prefix in 1 to `threshold` bits. Two neighbouring groups are compared only once, so
+/// each group accounts for half of its neighbours.
 fn neighbours(bits: u32, threshold: u32) -> f64 {
     (ball(f64::from(bits), threshold) - 1.0) / 2.0
 }
@@ -152,9 +156,10 @@ fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
         + COMPARE * words as f64 * comparisons(pass, rows)
 }
 
-/// Returns the cheapest pass over the permutation of `part`, in which the leading bits of two
-/// compared groups may differ in `threshold` bits. The pass groups rows by all leading bits of
-/// `part`, or by fewer. `rows` is the number of rows, and `words` the number of words of a key.
+/// Returns the cheapest pass over the permutation of `part` in which the prefixes of neighbouring
+/// groups differ in at most `threshold` bits. The passes differ in the number of leading bits by
+/// which they group rows: any number up to that of `part`, and at most 64. `rows` is the number of
+/// rows, and `words` the number of words of a key.
 fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> CandidateProbe {
     let pass = |bits| CandidateProbe::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);
@@ -164,8 +169,8 @@ fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> Candi
 }
 
 /// Returns all words of `bits` bits with at most `threshold` set bits, the word 0 first. They are
-/// the XOR values between a prefix and the prefixes of neighbouring groups. `None` if there are
-/// more than `most` words.
+/// the XOR values between a prefix and the prefixes of its neighbours. `None` if there are more
+/// than `most` words.
 pub(super) fn masks(bits: u32, threshold: u32, most: usize) -> Option<Vec<u64>> {
     if ball(f64::from(bits), threshold) > most as f64 {
         return None;

@@ -11,12 +11,13 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Range of the entries of a permutation, for one pass of a search for pairs.
+/// Range of the entries of a permutation, which one process searches for pairs as a part of a pass.
+/// A pass is the search of one permutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairRange<const N: usize> {
-    /// Position of the pass in the plan.
+    /// Position in the plan of the pass to which the range belongs, from 0.
     pub pass: usize,
-    /// Start of the range (inclusive). It also names the permutation.
+    /// Start of the range (inclusive). It also determines the permutation.
     pub from: EntryKey<N>,
     /// End of the range (exclusive). `None` for the last range of a permutation.
     pub to: Option<EntryKey<N>>,
@@ -64,8 +65,8 @@ impl<const N: usize> PairRange<N> {
 impl<const N: usize> PairPlan<N> {
     /// Divides the permutation of each pass into ranges with about the same number of leaves.
     /// Returns the ranges in the order of passes. A pass has up to `most` ranges. A pass that
-    /// compares neighbouring groups has up to `most / 4` ranges, because the search of each range
-    /// also reads leaves to the right of the range.
+    /// compares neighbouring groups has only up to `most / 4` ranges, because the search of a range
+    /// also reads leaves to its right.
     pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
@@ -93,9 +94,9 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Returns borders for each of the first `permutations` permutations: entry keys at which pages of
-/// one level of the tree end. Takes the highest level with at least `enough` borders in each
-/// permutation, or the leaves if no level has enough.
+/// Returns borders at which each of the first `permutations` permutations can be divided: entry
+/// keys at which pages of one level of the tree end. Uses the highest level with at least `enough`
+/// borders in each permutation. If no level has enough, uses the ends of the leaves.
 fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     permutations: usize,

@@ -1,6 +1,8 @@
-//! Comparison of groups in a thinned search for pairs, which skips pairs ([`Thinning`]). The number
-//! of reported pairs is at most a constant times the number of entries, however many entries are
-//! near each other.
+//! Comparison of groups in a thinned search for pairs, which skips pairs by a rule ([`Thinning`]).
+//! The number of reported pairs is at most a constant times the number of entries, however many
+//! entries are near each other. Entries of a left group are compared with entries of a right group.
+//! An entry of the right group is open if it can still form a pair to report. A list of the open
+//! entries saves comparisons with the other ones.
 
 use super::Pair;
 use super::compare::{Compare, GroupPair, JoinInputs};
@@ -9,20 +11,23 @@ use crate::filter;
 use crate::key::difference;
 use crate::store::ReadPages;
 
-/// Maximum number of keys that an entry is compared with at once.
+/// Maximum number of keys that an entry is compared with at once, before the next check for
+/// interrupts.
 const PIECE_KEYS: usize = 4096;
-/// With [`Thinning::Forest`], the search makes a list of the open entries of a group when it has
-/// found at least this number of entries of the group near one entry. Open entries can still form a
-/// pair to report ([`OpenEntries`](super::thinning::OpenEntries)).
+/// Limit for [`Thinning::Forest`]. If at least this number of entries of the right group are within
+/// the radius of one entry, the search makes a list of the group's open entries. All these near
+/// entries are in the same connected component. Two entries of one component form no pair to
+/// report, so many entries of the group are no longer open.
 const MIN_FOUND_FOR_LIST: usize = 32;
-/// Number of entries that are compared with the whole other group after an update of the list of
-/// open entries, if the updated list is too long to be useful. Then the list is updated again.
+/// Number of entries that the search compares with the whole right group after it has found the
+/// list of open entries too long to be useful. Then it updates the list again.
 const LIST_WAIT: usize = 32;
-/// Minimum ratio of the number of entries of a group to the number of its open entries. At a lower
-/// ratio, the list of open entries is not used.
+/// The list of open entries is used only if the right group has at least this many times as many
+/// entries as the list. A longer list would save too few comparisons.
 const MIN_GROUP_PER_LIST: usize = 8;
 
-/// Two chunks that are compared, and the rule that decides which of their pairs are skipped.
+/// Two chunks that are compared, the rule that decides which of their pairs are skipped, and the
+/// marks of their entries.
 struct ThinnedJoin<'a, const N: usize> {
     thinning: Thinning,
     sides: &'a JoinInputs<'a, N>,
@@ -31,10 +36,9 @@ struct ThinnedJoin<'a, const N: usize> {
 
 impl<const N: usize> ThinnedJoin<'_, N> {
     /// Returns whether `entry`, an entry of the left chunk, must be compared only with the open
-    /// entries of the right group of `task` (the entries that can still form a pair to report).
-    /// With [`Thinning::Degree`], this is true for an entry with enough pairs. With
-    /// [`Thinning::Forest`], it is true for an entry in the component for which the list of open
-    /// entries was made.
+    /// entries of the right group of `task`. With [`Thinning::Degree`], this is true for an entry
+    /// with enough pairs. With [`Thinning::Forest`], it is true for an entry in the connected
+    /// component for which the list of open entries was made.
     #[inline]
     fn has_enough(&self, entry: usize, task: &GroupPair) -> bool {
         match self.thinning {
@@ -46,8 +50,9 @@ impl<const N: usize> ThinnedJoin<'_, N> {
         }
     }
 
-    /// Returns whether `other`, an entry of the right chunk, is open: it must be compared with
-    /// `entry`, although [`ThinnedJoin::has_enough`] returns true for `entry`.
+    /// Returns whether `other`, an entry of the right chunk, is open. If it is, it must be compared
+    /// with `entry`, an entry of the left chunk, even if [`ThinnedJoin::has_enough`] returns true
+    /// for `entry`.
     #[inline]
     fn is_left(&self, other: usize, entry: usize) -> bool {
         let other = other + self.marks.shift;
@@ -98,8 +103,9 @@ impl<const N: usize> Compare<N> {
         }
     }
 
-    /// Compares an entry that has enough pairs with the open entries of the right group of `task`,
-    /// and passes the pairs to `emit`. Returns false, without a comparison, if there are too many
+    /// Compares `entry` with the open entries of the right group of `task`, and passes the pairs to
+    /// `emit`. `entry` is an entry of the left chunk that has enough pairs
+    /// ([`ThinnedJoin::has_enough`]). Returns false, without a comparison, if there are too many
     /// open entries.
     fn compare_with_list(
         &mut self,
@@ -127,9 +133,9 @@ impl<const N: usize> Compare<N> {
         is_short
     }
 
-    /// Compares an entry with all entries of the right group of `task`, and passes the pairs to
-    /// `emit`. Returns the number of entries within the radius, including entries whose pairs are
-    /// skipped.
+    /// Compares an entry of the left chunk with all entries of the right group of `task`, and
+    /// passes the pairs to `emit`. Returns the number of entries within the radius, including
+    /// entries whose pairs are skipped.
     fn compare_with_group<S: ReadPages>(
         &mut self,
         join: &ThinnedJoin<'_, N>,
@@ -209,8 +215,9 @@ impl<const N: usize> Compare<N> {
     }
 }
 
-/// Returns the first entry that `entry` is compared with. If the two groups of `task` are the same
-/// group, it is the entry behind `entry`. Otherwise it is the first entry of `task.right`.
+/// Returns the index of the first entry of the right chunk that `entry` is compared with. If the
+/// two groups of `task` are the same group, it is the entry behind `entry`, so that each pair is
+/// compared once. Otherwise it is the first entry of `task.right`.
 #[inline]
 fn first_other(entry: usize, task: &GroupPair) -> usize {
     match task.same {

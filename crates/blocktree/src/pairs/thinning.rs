@@ -1,37 +1,40 @@
-//! Rules and state of a thinned search for pairs: which pairs it may skip, and marks of entries.
+//! Rules and state of a thinned search for pairs, which may skip pairs. Each entry has a mark: a
+//! number by which the rule decides whether to skip a pair. An entry is open if it can still form a
+//! pair to report.
 
 use super::chunk::SortedChunk;
 
 /// Rule that decides which pairs a thinned search for pairs may skip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinning {
-    /// Skips a pair if both fingerprints are in more than this number of reported pairs. So all
-    /// pairs of a fingerprint are reported if the fingerprint has at most this number of pairs.
+    /// Skips a pair if each of its two fingerprints is already in more than this number of reported
+    /// pairs. So all pairs of a fingerprint are reported if it has at most this number of pairs.
     Degree(u32),
-    /// Skips a pair if a chain of reported pairs connects its fingerprints. The reported pairs form
-    /// a forest, which has the same components as all pairs. This rule is correct only if no
-    /// fingerprint is in several scopes with equal hashes. Otherwise the chain might consist of
-    /// rows of another scope.
+    /// Skips a pair if a chain of reported pairs already connects its fingerprints. So the reported
+    /// pairs form a forest, which has the same connected components as all pairs. This rule is
+    /// correct only if no fingerprint is in several scopes whose hashes are equal. Otherwise the
+    /// chain might consist of rows of another scope.
     Forest,
 }
 
-/// Open entries of the right group: entries that can still form a reported pair with an entry that
-/// has enough pairs.
+/// Open entries of the right group of a comparison: entries that can still form a pair to report
+/// with an entry of the left group that has enough pairs.
 #[derive(Debug, Default)]
 pub(super) struct OpenEntries {
-    /// Indexes of the open entries in the right chunk. `None` if there is no list: all are open.
+    /// Indexes of the open entries in the right chunk. `None` if no list has been made, so that all
+    /// entries of the group count as open.
     pub entries: Option<Vec<u32>>,
-    /// Number of entries that are still compared with the whole right group before the list is
-    /// updated again. It is above 0 if the list was too long at the last update.
+    /// Number of entries to compare with the whole right group before the list is updated again. It
+    /// is above 0 if the list was too long to be useful at its last update.
     pub wait: usize,
-    /// With [`Thinning::Forest`], an entry of the component for which the list was made. The list
-    /// has the entries of the right group that are outside this component.
+    /// With [`Thinning::Forest`], the index of an entry in the component for which the list was
+    /// made. The list has the entries of the right group that are outside this component.
     pub base: usize,
 }
 
-/// Marks of the entries of two chunks, numbered from the left chunk to the right chunk. A mark is
-/// the number of pairs of the entry ([`Thinning::Degree`]) or the number of its parent
-/// ([`Thinning::Forest`]).
+/// Marks of the entries of two chunks. The entries of the left chunk are numbered from 0, and the
+/// entries of the right chunk follow. A mark is the number of pairs of the entry
+/// ([`Thinning::Degree`]) or the number of its parent in the forest ([`Thinning::Forest`]).
 pub(super) struct Marks<'a, const N: usize> {
     pub left: &'a SortedChunk<N>,
     pub right: &'a SortedChunk<N>,
@@ -40,7 +43,7 @@ pub(super) struct Marks<'a, const N: usize> {
 }
 
 impl<const N: usize> Marks<'_, N> {
-    /// Returns the mark of an entry by its number.
+    /// Returns the mark of the entry with the number `entry`.
     pub fn get(&self, entry: usize) -> u32 {
         match entry.checked_sub(self.left.len()) {
             None => self.left.mark(entry),
@@ -48,7 +51,7 @@ impl<const N: usize> Marks<'_, N> {
         }
     }
 
-    /// Sets the mark of an entry by its number.
+    /// Sets the mark of the entry with the number `entry`.
     pub fn set(&self, entry: usize, mark: u32) {
         match entry.checked_sub(self.left.len()) {
             None => self.left.set_mark(entry, mark),
@@ -56,8 +59,9 @@ impl<const N: usize> Marks<'_, N> {
         }
     }
 
-    /// Returns the number of the root of an entry's tree, by which two entries of one component are
-    /// recognized. `entry` is the number of the entry. Only for [`Thinning::Forest`].
+    /// Returns the number of the root of an entry's tree in the forest. Two entries with the same
+    /// root are in one component. `entry` is the number of the entry. Only for
+    /// [`Thinning::Forest`].
     pub fn root(&self, mut entry: usize) -> usize {
         loop {
             let parent = self.get(entry) as usize;

@@ -1,5 +1,7 @@
 //! Sets of 64-bit numbers: keys by which an index finds all rows whose sets have an element in
-//! common with a query.
+//! common with a query. The sum of a set is the sum of hashes of its elements. A permutation is an
+//! ordered sequence of keys. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope.
 //!
 //! The index has two permutations (ordered sequences of keys). In the row permutation, each row
 //! with a set has one entry, under a sum of hashes of its elements. It serves scans of all rows and
@@ -19,14 +21,17 @@ use crate::key::{Key, SET_KEY_WORDS, mix};
 pub const WORDS: usize = SET_KEY_WORDS;
 /// Number of bits of an element.
 pub const BITS: u32 = 64;
-/// Number of permutations of an index on sets: one with rows, then one with elements.
+/// Number of permutations of an index on sets: one with an entry for each row, then one with an
+/// entry for each element.
 pub const PERMUTATIONS: usize = 2;
-/// Number of the permutation that has one entry for each row, under the sum of its set.
+/// Number of the permutation that has one entry for each row. The key of the entry is the sum of
+/// the row's set.
 pub const ROW_PERMUTATION: u16 = 0;
-/// Number of the permutation that has one entry for each element of each row.
+/// Number of the permutation that has one entry for each element of each row. The key of the entry
+/// is the element.
 pub const ELEMENT_PERMUTATION: u16 = 1;
 
-/// Returns what an element adds to the [`sum`] of a set: a hash of the element, never 0.
+/// Returns the hash of an element, by which it contributes to the [`sum`] of a set. It is never 0.
 fn element_hash(element: u64) -> u64 {
     mix(element.wrapping_add(0x9e37_79b9_7f4a_7c15)) | 1
 }
@@ -46,9 +51,9 @@ pub fn sum(elements: impl IntoIterator<Item = u64>) -> u64 {
     (elements.into_iter()).fold(0, |sum, element| sum.wrapping_add(element_hash(element)))
 }
 
-/// Returns what an index entry contributes to the [`sum`] of its row's set: the whole sum in the
-/// row permutation, the hash of one element in the element permutation. `key` is the entry's key.
-/// So the entries of both permutations can be checked against each other.
+/// Returns the contribution of an index entry with the key `key` to the [`sum`] of its row's set.
+/// In the row permutation, that is the whole sum. In the element permutation, it is the hash of one
+/// element. So the entries of both permutations can be checked against each other.
 pub fn sum_contribution<const N: usize>(permutation: u16, key: &Key<N>) -> u64 {
     match permutation {
         ROW_PERMUTATION => number(key),

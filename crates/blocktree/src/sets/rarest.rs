@@ -1,4 +1,6 @@
 //! Choice of the element by which a search finds the rows whose sets contain all wanted elements.
+//! An index has an entry for each element of each set. If keys have a scope (columns that must be
+//! equal in two near-duplicates), each entry also has a hash of its row's scope.
 
 use super::{ELEMENT_PERMUTATION, WORDS, key};
 use crate::filter;
@@ -8,14 +10,15 @@ use crate::page::Result;
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Maximum number of elements whose entries are counted. Each takes a descent from the root.
+/// Maximum number of elements whose entries are counted. Further elements are ignored, because
+/// counting the entries of an element takes a descent from the root.
 pub const MAX_COMPARED_ELEMENTS: usize = 16;
 
 /// Returns the element with the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
-/// `elements`. `elements` must not be empty. Each row whose set contains all elements has an entry
-/// for the returned element. Counts the entries in `scope`, or all entries if keys have no scope.
-/// Counts only the first leaf of each element, so the choice between frequent elements is
-/// arbitrary.
+/// `elements`. `elements` must not be empty. A search for this element finds all rows whose sets
+/// contain all elements. `scope` is the scope in which entries are counted, or `None` if keys have
+/// no scope. Only one leaf is read for each element. If the entries of several elements continue on
+/// a second leaf, these elements count as equally frequent.
 pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     elements: &[u64],
@@ -33,8 +36,8 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     Ok(rarest.1)
 }
 
-/// Returns the number of entries of `element` on the first leaf that may contain such an entry.
-/// `usize::MAX` if the next leaf may contain more entries of `element`. `slots` is a buffer.
+/// Counts the entries of `element` on the first leaf that may contain entries of `element`. Returns
+/// `usize::MAX` if the next leaf may contain more of them. `slots` is a buffer.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

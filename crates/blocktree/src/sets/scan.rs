@@ -1,5 +1,8 @@
 //! Search of an index on sets for the rows whose sets contain at least one of some elements, or
-//! whose sets have a given sum.
+//! whose sets have a given sum (of hashes of the elements). The elements or the sum are the wanted
+//! numbers. A pass over their entries returns the rows with addresses in a range. If all rows fit
+//! into memory, one pass is enough. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope.
 //!
 //! A row has an entry for each of its elements, but must be returned once. So the search collects
 //! the addresses of rows, as many as memory allows, before it returns them. If there are more, it
@@ -16,15 +19,16 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Number of row addresses that are collected in any case, even with little memory.
+/// Minimum number of row addresses that a pass collects, even if they exceed the memory limit.
 const MIN_KEPT: usize = 1024;
 
 /// Number of elements whose first leaves are found and prefetched together, so that the processor
 /// fetches all of them from memory at the same time.
 const PREFETCH_DEPTH: usize = 8;
 
-/// If a leaf may contain at most this number of the wanted elements, its keys are filtered once for
-/// each element. Otherwise the element of each key is looked up among the wanted ones.
+/// Maximum number of wanted elements on a leaf for which the leaf's keys are filtered once for each
+/// element. If the leaf may contain more of the wanted elements, each key is looked up among them
+/// instead.
 const MOST_PASSES: usize = 12;
 
 /// Query of an index on sets: the wanted numbers (elements or a sum), in one permutation.
@@ -94,23 +98,26 @@ pub struct SetScan<const N: usize> {
     query: SetQuery,
     /// Index of the first wanted number whose entries have not all been read in this pass.
     at: usize,
-    /// Next leaf, and the first entry key that has not been read. `None` if the search continues at
-    /// the first entry of the number at index `at`.
+    /// Next leaf, and the first entry key on it that has not been read. `None` if the search
+    /// continues at the first entry of the number at index `at`.
     next: Option<(Block, EntryKey<N>)>,
-    /// Index of a wanted number, and the first leaves of that number and of the numbers after it.
-    /// The tree may have changed since the leaves were found.
+    /// First leaves of some consecutive wanted numbers, found in advance. The first field is the
+    /// index of the first of these numbers. The array has a leaf for this number and for each
+    /// number after it. The tree may have changed since the leaves were found.
     ahead: (usize, [Option<Block>; PREFETCH_DEPTH]),
     /// Packed addresses of the rows found in this pass, which have not been returned yet.
     found: Vec<u64>,
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,
-    /// Maximum length of `found` before some rows are left to another pass.
+    /// Maximum length of `found`. If it is exceeded, the rows with the higher addresses are left to
+    /// another pass.
     max_found: usize,
     /// True if rows are returned as they are found, so that a row may be returned more than once.
     repeats: bool,
     /// Lowest packed address of the rows that this pass returns.
     from: u64,
-    /// End (exclusive) of the packed addresses of this pass. `None` in the last pass.
+    /// End (exclusive) of the packed addresses of the rows that this pass returns. `None` in the
+    /// last pass.
     to: Option<u64>,
     /// True after the last pass.
     done: bool,
@@ -153,10 +160,10 @@ impl<const N: usize> SetScan<N> {
         self.repeats = true;
     }
 
-    /// Reads one more leaf. If the last leaf of a pass has been read, appends the rows found in the
-    /// pass to `rows` and reads no leaf. Returns false if the search has ended. Each row is
-    /// returned once, in the order of addresses, unless repeats are allowed
-    /// ([`SetScan::allow_repeats`]).
+    /// Reads one more leaf, or ends the pass. After the last leaf of a pass, the next call reads no
+    /// leaf, but appends the rows found in the pass to `rows`. Returns false if the search has
+    /// ended. Each row is returned once, in the order of addresses. If repeats are allowed
+    /// ([`SetScan::allow_repeats`]), each call appends the rows of its leaf.
     pub fn step<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -246,8 +253,8 @@ impl<const N: usize> SetScan<N> {
         Ok(())
     }
 
-    /// Returns the index behind the last wanted number that a leaf with the high key `high` may
-    /// contain.
+    /// Returns the index behind the last wanted number that may be on a leaf with the high key
+    /// `high`.
     fn end_before(&self, high: &EntryKey<N>) -> usize {
         let SetQuery {
             numbers,
@@ -261,9 +268,9 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Adds to `found` the rows of a leaf's entries that have a wanted number. `numbers` is the
-    /// range of the indexes of the wanted numbers to look for. Skips entries before `from`: they
-    /// were read on a leaf that was merged into this one.
+    /// Adds to `found` the rows whose entries on a leaf have a wanted number. `numbers` is the
+    /// range of the indexes of the wanted numbers that may be on the leaf. Skips entries below
+    /// `from`: they were read on a leaf that was then merged into this one.
     fn collect(
         &mut self,
         leaf: &Leaf<impl Deref<Target = Page>, N>,
@@ -295,8 +302,9 @@ impl<const N: usize> SetScan<N> {
         }
     }
 
-    /// Removes duplicates from `found`. If there are still too many rows, drops the rows with the
-    /// higher half of the addresses. Another pass finds them again.
+    /// Removes duplicates from `found`. If `found` is still longer than half of its maximum length,
+    /// drops the higher half of the addresses. The first dropped address becomes the end of the
+    /// range of this pass. Another pass finds the dropped rows again.
     fn make_room(&mut self) {
         self.found.sort_unstable();
         self.found.dedup();

@@ -10,8 +10,8 @@ use pgrx::pg_sys;
 /// snapshot. Since version 17, which has no such setting, the check is empty.
 #[derive(Clone, Copy)]
 pub struct OldSnapshotCheck {
-    /// Position in the write-ahead log when the snapshot was taken. A page with a later position
-    /// has changed since. The largest number turns the check off.
+    /// Position in the write-ahead log when the snapshot was taken. A page whose last change has a
+    /// later position may have lost rows since. The maximum value turns the check off.
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     lsn: pg_sys::XLogRecPtr,
     /// Time when the reader's snapshot was taken.

@@ -24,10 +24,11 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
     }
 }
 
-/// Sets a `search_path` of safe schemas until the current nesting level of settings ends. Since
-/// version 17 the server does so itself where it runs index expressions. Earlier versions run them
-/// only in commands of users who have the owner's rights, and do not set a path. But this
-/// extension's functions run index expressions for all readers of a table.
+/// Sets `search_path` to `pg_catalog, pg_temp` until the current nesting level of settings ends.
+/// This extension's functions do so before they run index expressions, because they run these with
+/// the owner's rights for all readers of a table. Since version 17 the server also sets this path
+/// where it runs index expressions. Earlier versions run index expressions only in commands of
+/// users who have the owner's rights, and do not change the path.
 pub fn restrict_search_path() {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: changes a setting of this backend. The value is that of later versions.

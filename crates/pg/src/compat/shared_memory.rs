@@ -47,9 +47,11 @@ pub unsafe fn named_segment(
         if segment.is_null() {
             crate::errors::UserError::new(
                 pgrx::PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                "could not map a segment of shared memory",
+                "could not attach to a shared memory segment",
             )
-            .detail("The segment was created after the server started and no longer exists.")
+            .detail(
+                "A process of this server created the segment, but the segment no longer exists.",
+            )
             .raise();
         }
         pg_sys::dsm_pin_mapping(segment);

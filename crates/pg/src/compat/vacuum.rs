@@ -15,10 +15,10 @@ pub fn vacuum_delay_point() {
     }
 }
 
-/// Returns whether a vacuum of the index's table may truncate files, for which it briefly takes an
+/// Returns whether a vacuum of the index's table may truncate files. A truncation briefly takes an
 /// AccessExclusiveLock. Returns false if the setting `vacuum_truncate` of the table or the server
-/// forbids it. Also returns false in parallel mode, in which no such lock can be taken because it
-/// needs a transaction id.
+/// forbids it. Also returns false in parallel mode: the lock needs a transaction id, and the server
+/// assigns none in this mode.
 ///
 /// # Safety
 /// The index is open, and its table is locked.

@@ -1,5 +1,6 @@
 //! Rows in flight: rows that triggers publish to other backends before they look for
-//! near-duplicates, and that are not in their table's indexes yet.
+//! near-duplicates, and that are not in their table's indexes yet. They are in slots of a table in
+//! shared memory. A token, which has an advisory lock, identifies each of them.
 //!
 //! docs/dev/architecture.md describes how a row passes through the trigger.
 //!
@@ -44,8 +45,8 @@ pub use table::{Listed, Row, Token, database};
 use table::{Refusal, Table};
 pub use value::Value;
 
-/// Last field in the tag of a token's advisory lock. The server's own advisory locks have 1 or 2
-/// there.
+/// Last field in the lock tag of a token. It separates tokens from the server's own advisory locks,
+/// which have 1 or 2 in this field.
 const CLASS: u16 = 0x6e64;
 const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 const SHARE: pg_sys::LOCKMODE = pg_sys::ShareLock as pg_sys::LOCKMODE;
@@ -69,15 +70,15 @@ struct OwnRow {
     slots: Vec<usize>,
     /// Subtransaction that published the row.
     subtransaction: pg_sys::SubTransactionId,
-    /// OID of the index that the server writes last among the indexes that other backends may
-    /// search.
+    /// OID of the last index that the server writes, among the indexes in which other backends may
+    /// search for the row. The row is withdrawn when it is in this index.
     last_index: pg_sys::Oid,
     value: Value,
 }
 
-/// Locked token (identifier of a row in flight) whose row was withdrawn. No other backend has read
-/// the token, so none can wait for it. The statement's next row uses the token, which saves taking
-/// another advisory lock.
+/// Token that is still locked although its row was withdrawn. No other backend has read the token,
+/// so none can wait for it. The statement's next row uses the token, which saves taking another
+/// advisory lock.
 struct Spare {
     statement: usize,
     token: Token,
@@ -132,10 +133,10 @@ impl Token {
         }
     }
 
-    /// Locks the token, which stands for a row in flight, in the mode `mode`. The lock lasts until
-    /// [`Token::unlock`] or the end of the transaction. The backend that publishes the row locks
-    /// the token exclusively; it never has to wait. Another backend locks the token in shared mode,
-    /// and so waits until the row is withdrawn.
+    /// Takes the token's advisory lock in the mode `mode`. The backend that publishes the row locks
+    /// the token exclusively, and never has to wait. Another backend locks the token in shared mode
+    /// to wait for the row: it gets the lock when the row has been withdrawn. The lock lasts until
+    /// [`Token::unlock`] or the end of the transaction.
     fn lock(self, mode: pg_sys::LOCKMODE) {
         // SAFETY: all fields of the tag are set. The server raises an error for a deadlock or a
         // cancellation.
@@ -151,10 +152,10 @@ impl Token {
     }
 }
 
-/// Publishes `row` for the trigger `run`. If another backend has a row in flight within the
-/// distance `radius` (in bits or mismatches), publishes nothing and returns the other backend's row
-/// as the error. `last_index` is the OID of the index after whose insertion [`withdraw_written`]
-/// withdraws the row.
+/// Publishes `row` for the trigger `run`. If another backend has a row in flight in `row.group`
+/// within the distance `radius` (in bits or mismatches), publishes nothing and returns that row as
+/// the error. `last_index` is the OID of an index. When `row` has been inserted into this index,
+/// [`withdraw_written`] withdraws it. Raises error 54000 if this backend has too few slots left.
 pub fn publish(
     run: TriggerRun,
     row: &Row,
@@ -205,30 +206,31 @@ impl Near {
     }
 }
 
-/// Withdraws all rows in flight that the trigger `run` has published in its statement.
+/// Withdraws all rows in flight that the trigger `run` has published.
 pub fn withdraw(run: TriggerRun) {
     withdraw_if(|other| other.run == run);
 }
 
-/// Withdraws what triggers published for the previous row of the statement. That row is in the
-/// indexes by now, or never will be. The trigger `run` calls this function when it begins with the
-/// next row of the statement. What other triggers of the same table have published for this next
-/// row stays in flight.
+/// Withdraws the previous row of the statement, which is in the indexes by now or never will be.
+/// The trigger `run` calls this function when it begins with the next row of the statement. Other
+/// triggers of the same table may already have published this next row for themselves. Their
+/// publications stay: each trigger withdraws its own previous row.
 pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
         other.run.statement == run.statement && (other.run.table != run.table || other.run == run)
     });
 }
 
-/// Returns whether this backend has rows in flight that it will withdraw after their insertion into
-/// this index.
+/// Returns whether this backend has a row in flight that it will withdraw when the row has been
+/// inserted into the index with the OID `index`.
 #[inline]
 pub fn awaits(index: pg_sys::Oid) -> bool {
     OWN.with_borrow(|rows| rows.iter().any(|own| own.last_index == index))
 }
 
-/// Withdraws the row in flight with this value, which is now in the index `index`. If several
-/// statements have such a row in flight, withdraws the row of the innermost statement.
+/// Withdraws this backend's row in flight with the value `value`, which is now in the index
+/// `index`. If several nested statements have such a row in flight, withdraws the row of the
+/// innermost statement only.
 pub fn withdraw_written(index: pg_sys::Oid, value: &Value) {
     let is_written = |own: &OwnRow| own.last_index == index && own.value == *value;
     let innermost = OWN.with_borrow(|rows| {
@@ -245,15 +247,16 @@ pub fn list() -> Vec<Listed> {
     Table::get().list()
 }
 
-/// Unlocks the spare tokens of a statement. Callers call it at the end of the statement.
+/// Unlocks the spare tokens of a statement. Called at the end of the statement.
 pub fn end_statement(statement: usize) {
     for spare in take_spares(|spare| spare.statement == statement) {
         spare.token.unlock(EXCLUSIVE);
     }
 }
 
-/// Takes a spare token, which this statement locked in this subtransaction for an earlier row. The
-/// token is still locked. `None` if there is no such token.
+/// Returns a spare token for the statement's next row, and removes it from [`SPARE`]. The token was
+/// locked by the same statement in the same subtransaction, and is still locked. `None` if there is
+/// no such token.
 fn take_spare(statement: usize, subtransaction: pg_sys::SubTransactionId) -> Option<Token> {
     SPARE.with_borrow_mut(|spares| {
         let fits =
@@ -270,8 +273,8 @@ fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
 }
 
 /// Withdraws this backend's rows in flight for which `whose` returns true, and unlocks their
-/// tokens. If no other backend can wait for these rows, the tokens of the current subtransaction
-/// stay locked instead, as spares for later rows.
+/// tokens. If no other backend can wait for any of these rows, tokens that were locked in the
+/// current subtransaction stay locked instead, as spares for later rows.
 fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
     let (taken, was_read) = take(whose);
     for OwnRow {

@@ -1,4 +1,5 @@
-//! Limit on the number of registry slots that one backend uses for its rows in flight.
+//! Limit on the number of slots that one backend uses for its rows in flight, in the table of all
+//! rows in flight in shared memory.
 //!
 //! A backend counts its own slots, and the table in shared memory has room for all backends at
 //! their limits. So a session reaches its limit only by its own rows.
@@ -16,8 +17,8 @@ use crate::errors::UserError;
 /// are.
 const MAX_LISTED_TABLES: usize = 5;
 
-/// Raises error 54000 unless this backend has at least `needed` slots left. The trigger `run` calls
-/// it before it publishes a row that needs these slots.
+/// Raises error 54000 if this backend would exceed [`SLOTS_PER_BACKEND`] by using `needed` more
+/// slots. The trigger `run` calls it before it publishes a row that needs these slots.
 pub fn check(run: TriggerRun, needed: usize) {
     let used = OWN.with_borrow(|rows| rows.iter().map(|own| own.slots.len()).sum::<usize>());
     if used + needed > SLOTS_PER_BACKEND {
@@ -25,15 +26,15 @@ pub fn check(run: TriggerRun, needed: usize) {
     }
 }
 
-/// Registry slots and rows in flight of this backend for one table.
+/// Slots and rows in flight of this backend for one table.
 #[derive(Default)]
 struct Usage {
-    /// Number of registry slots that this backend's rows of the table use.
+    /// Number of slots that this backend's rows of the table use.
     slots: usize,
     /// Number of this backend's rows in flight in the table.
     rows: usize,
-    /// Number of the statement that wrote the row counted last; 0 before the first row. Further
-    /// entries of the same statement are for the same row.
+    /// Number of the statement whose row was counted last; 0 before the first row. If several
+    /// triggers of a statement have published its row, the row is counted once.
     last_statement: usize,
 }
 
@@ -44,19 +45,19 @@ fn refuse(run: TriggerRun, needed: usize) -> ! {
     };
     UserError::new(
         PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        "too many rows of this session are in flight",
+        "too many rows of this session have not been indexed yet",
     )
     .detail(format!(
-        "A session has {SLOTS_PER_BACKEND} slots for rows that neardup_dedup has compared and that \
-         are not in their indexes yet. Slots are in use for these tables: {}. The next row of \
-         table {} needs {needed}.",
+        "neardup_dedup keeps each row that it has compared in one or more slots until the row is \
+         in its index. A session has {SLOTS_PER_BACKEND} slots. Slots are in use for these tables: \
+         {}. The next row of table {} needs {needed}.",
         in_use(),
         catalog::relation_name(run.table),
     ))
     .hint(
-        "A row stays in flight while later BEFORE triggers write other rows. Nest such triggers \
-         less deeply, or make them AFTER triggers. A row needs a slot for each trigger that \
-         compares it, and four if it has a signature of 128 hashes.",
+        "A row keeps its slots while later BEFORE triggers write other rows. Nest such triggers \
+         less deeply, or make them AFTER triggers. Each trigger that compares a row needs one slot \
+         for a fingerprint, or four slots for a signature of 128 hashes.",
     )
     .raise()
 }

@@ -1,4 +1,5 @@
-//! The table of rows in flight, in shared memory that all backends read and write.
+//! The table of rows in flight, in shared memory that all backends read and write. It is an array
+//! of slots. A row in flight uses one slot or more.
 //!
 //! The server has one segment of shared memory for it. The first backend that needs the segment
 //! creates it:
@@ -25,9 +26,10 @@ use crate::{compat, server};
 /// server allows, so a backend always finds free slots, regardless of other backends.
 pub const SLOTS_PER_BACKEND: usize = 128;
 
-/// Name of the segment of shared memory. It ends with the version of the layout. Increment the
-/// version with every change of the layout: until its restart, a server may have backends with two
-/// versions of the library.
+/// Name of the segment of shared memory. It ends with the version of the segment's layout.
+/// Increment the version with every change of the layout. After an update of the library and until
+/// the server restarts, backends may have two versions of the library, which must not share a
+/// segment.
 const NAME: &core::ffi::CStr = c"neardup_rows_in_flight_3";
 
 unsafe extern "C-unwind" {
@@ -47,15 +49,16 @@ pub struct Token {
     pub number: u32,
 }
 
-/// A row to publish, with the value that other backends compare with the values of their rows.
+/// Row to publish. Other backends compare its value with the values of their own rows.
 pub struct Row {
-    /// Hash of everything that two near-duplicates must have in common: table, column, scope (the
-    /// columns that must be equal), and kind of value. The row is compared with the rows of other
-    /// backends in this group. A collision can cause an unnecessary wait.
+    /// Hash of everything that two near-duplicates must have in common: the table, the column, the
+    /// values in the scope (the columns that must be equal) and the kind of value. The row is
+    /// compared with those rows of other backends that have this group. A collision of hashes can
+    /// cause an unnecessary wait.
     pub group: u64,
-    /// Further groups, hashed like `group`, in which other backends find this row. They are the
-    /// groups of triggers that do not fire for this row, but may compare other rows with it. This
-    /// row is not compared with the rows of these groups.
+    /// Further groups, hashed like `group`, in which other backends find this row. They belong to
+    /// triggers that do not fire for this row, but that may compare other rows with it. This row
+    /// itself is compared only with rows in `group`.
     pub other_groups: Vec<u64>,
     /// The value that decides whether two rows are near.
     pub value: Value,
@@ -83,8 +86,8 @@ struct Head {
     used: usize,
 }
 
-/// Slot of the table. It is a row's entry in one of the row's groups, or it continues the row's
-/// value. The slot's group is in a separate array.
+/// Slot of the table. It is the entry of a row in one of the row's groups, or has a later piece of
+/// the row's value. The slot's group is in a separate array.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
@@ -199,7 +202,7 @@ impl Parts<'_> {
 
 /// Why [`Table::publish`] did not publish a row.
 pub enum Refusal {
-    /// A row of another backend within the radius is in flight. Has the token of that row.
+    /// Another backend has a row in flight within the radius. Has the token of that row.
     Near(Token),
     /// The table has too few free slots.
     Full,
@@ -275,9 +278,9 @@ impl Table {
         Ok(taken)
     }
 
-    /// Frees the slots in `rows`, which has the number of each slot and the token of the slot's
-    /// row. Skips a slot that no longer has the token. Returns true if another backend has read one
-    /// of the tokens and may wait for it. No backend can read these tokens afterwards.
+    /// Frees slots. `rows` has the number of each slot and the token of the row that used it. Skips
+    /// a slot that another row uses by now. Returns true if another backend has read one of the
+    /// tokens, and so may wait for that row. No backend can read the tokens after this call.
     pub fn clear(self, rows: impl IntoIterator<Item = (usize, Token)>) -> bool {
         self.locked(|mut parts| {
             let mut was_read = false;

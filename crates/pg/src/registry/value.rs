@@ -1,4 +1,5 @@
-//! Values of rows in flight, in the form in which backends compare them.
+//! Values of rows in flight, in the form in which backends compare them. A value is a fingerprint
+//! (a string of bits) or comes from a MinHash signature (a list of 32-bit hashes).
 
 /// Number of 64-bit words in a [`ValuePiece`].
 const WORDS: usize = 4;
@@ -13,10 +14,10 @@ pub type ValuePiece = [u64; WORDS];
 pub enum Value {
     /// A fingerprint of up to 256 bits.
     Bits(ValuePiece),
-    /// The lowest byte of each hash of a signature, in order. Equal hashes have equal bytes, so the
-    /// bytes of two signatures differ in at most as many positions as their hashes, and near
-    /// signatures have near bytes. One in 256 pairs of different hashes has equal bytes, which can
-    /// cause an unnecessary wait.
+    /// The lowest byte of each hash of a signature, in order. Equal hashes have equal bytes, so two
+    /// signatures differ in at most as many bytes as hashes. So the comparison finds all near
+    /// signatures. One in 256 pairs of different hashes has equal bytes, which can cause an
+    /// unnecessary wait.
     Bytes(Vec<ValuePiece>),
 }
 
@@ -49,9 +50,9 @@ impl Value {
         }
     }
 
-    /// Distance to another value of the same kind, given by its pieces. For fingerprints, the
-    /// number of different bits. For signatures, a lower bound on the number of positions whose
-    /// hashes differ.
+    /// Distance to another value of the same kind. `other` has the pieces of that value. For
+    /// fingerprints, the distance is the number of bits that differ. For signatures, it is the
+    /// number of bytes that differ, which is at most the number of hashes that differ.
     pub fn distance<'a>(&self, other: impl Iterator<Item = &'a ValuePiece>) -> u32 {
         let differences = (self.pieces().iter().flatten())
             .zip(other.flatten())

@@ -10,8 +10,9 @@ use std::alloc::System;
 use neardup_blocktree::key::Block;
 use pgrx::pg_sys;
 
-/// Number of slots. Each holds the hint for one page, so there is a slot for each page of an index
-/// of 8 GB. A slot takes eight bytes. The system allocates memory only for the slots that are used.
+/// Number of slots: as many as an index of 8 GB has pages. A slot takes eight bytes and holds the
+/// hint for one page. Pages with the same slot overwrite each other's hints. The system allocates
+/// memory only for the slots that are used.
 const SLOTS: usize = 1 << 20;
 
 /// One in this many accesses to a page ignores the hint. The server raises a buffer's usage count
@@ -38,8 +39,9 @@ fn slot(file: u32, block: Block) -> usize {
     (file.wrapping_mul(0x9e37_79b1) ^ block) as usize % SLOTS
 }
 
-/// Number that distinguishes pages with the same slot. Two such pages rarely have the same number;
-/// the second page then gets a wrong hint.
+/// Tag of a page, which is stored in the page's hint. It distinguishes the pages that have the same
+/// slot. In rare cases two of these pages also have the same tag. Then one may find the hint of the
+/// other, which is wrong but harmless, because the server checks which page the buffer holds.
 #[inline]
 fn tag(file: u32, block: Block) -> u32 {
     file.wrapping_mul(0x85eb_ca6b).wrapping_add(block)
@@ -91,8 +93,8 @@ pub fn bypass() -> bool {
     })
 }
 
-/// Remembers the buffer in which a page was found. Local buffers of temporary tables have negative
-/// numbers and need no hint.
+/// Remembers `buffer`, in which the page `block` of the file with the number `file` was found. Does
+/// nothing for the local buffers of temporary tables, which have negative numbers.
 pub fn store(file: u32, block: Block, buffer: pg_sys::Buffer) {
     if buffer > 0 {
         HINTS.with(|hints| {

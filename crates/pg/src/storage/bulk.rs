@@ -112,7 +112,7 @@ impl<'a, F: FnMut(usize, usize)> BulkWriter<'a, F> {
     }
 
     /// Logs and writes `count` pages of the batch to consecutive blocks from `first`. `new` is true
-    /// if the blocks are behind the end of the fork, false if they exist.
+    /// if the blocks are beyond the end of the fork, false if they already exist.
     fn write(&mut self, first: Block, count: usize, new: bool) {
         let (relation, fork, skip_sync) = (self.relation.raw(), self.fork, self.skip_sync);
         let pages = &mut self.pages.0[..count];

@@ -22,7 +22,7 @@ unsafe extern "C-unwind" {
 pub struct HeapFetch<'a> {
     table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
-    /// Check of each page of the table that is read. It raises an error if the page may have lost a
+    /// Check that is applied to the pages of the table. It raises an error if a page may have lost a
     /// row that the snapshot sees.
     check: OldSnapshotCheck,
     /// The server's state of fetches from this table.

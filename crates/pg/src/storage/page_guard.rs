@@ -82,9 +82,9 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively in the way `way`. If `way` does not wait and the page cannot be
-    /// locked at once, releases the pin and returns `None`. For a cleanup lock this backend must
-    /// have pinned the buffer exactly once.
+    /// Locks the page exclusively, in the way that `way` describes. If `way` does not wait and the
+    /// page cannot be locked at once, releases the pin and returns `None`. For a cleanup lock, this
+    /// backend must have pinned the buffer exactly once.
     #[inline]
     pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.

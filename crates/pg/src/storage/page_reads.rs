@@ -3,7 +3,7 @@
 use core::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Average time of a read above which the pages come from a disk, so that it pays to prefetch them.
+/// Average time of a read above which pages are assumed to come from a disk. Then prefetching pays.
 /// A read takes 2 to 5 microseconds from the operating system's cache and 50 or more from a disk.
 /// Requesting a prefetch takes one microsecond.
 const FROM_A_DISK: Duration = Duration::from_micros(25);

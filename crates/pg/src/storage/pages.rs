@@ -1,5 +1,6 @@
 //! Pages of an index in the server's shared buffers, as the page store that the tree reads and
-//! writes (`neardup_blocktree::store`).
+//! writes (`neardup_blocktree::store`). A reader checks each page for rows that its snapshot sees
+//! but that may have been removed ([`OldSnapshotCheck`]).
 use core::cell::Cell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -21,9 +22,9 @@ const _: () = assert!(
     "neardup needs pages of 8 kB"
 );
 
-/// Maximum number of attempts to lock an index before VACUUM truncates it, at intervals of 50 ms: 5
-/// s in all, as long as VACUUM tries to lock a table (`VACUUM_TRUNCATE_LOCK_TIMEOUT`). After that,
-/// VACUUM stops truncating the index.
+/// Maximum number of attempts of VACUUM to lock an index that it wants to truncate. There is one
+/// attempt every 50 ms, so VACUUM tries for 5 s, as long as it tries to lock a table
+/// (`VACUUM_TRUNCATE_LOCK_TIMEOUT`). If all attempts fail, VACUUM does not truncate the index.
 const LOCK_ATTEMPTS: u32 = 100;
 
 /// Page store over the main fork of one index.
@@ -34,11 +35,13 @@ pub struct IndexPages<'a> {
     file: Option<u32>,
     /// True if changes of the index are written to the write-ahead log.
     logged: bool,
-    /// Ring of buffers into which pages are read, or all shared buffers.
+    /// Buffers into which pages are read: a small ring of them, or all shared buffers.
     strategy: Strategy<'a>,
-    /// The reader's snapshot check, which is made on each page that is read.
+    /// Check that is applied to each page that is read. It raises an error if the page may have lost
+    /// rows that the reader's snapshot sees.
     check: OldSnapshotCheck,
-    /// True if the leaf whose rows are in use stays pinned ([`IndexPages::keep_leaf_pinned`]).
+    /// True if a leaf stays pinned while the rows of its entries are in use
+    /// ([`IndexPages::keep_leaf_pinned`]).
     staying: Cell<bool>,
     /// Leaf that is kept pinned while `staying` is true. An error that ends the statement drops the
     /// scan together with this value, and the server releases the pin.
@@ -46,7 +49,8 @@ pub struct IndexPages<'a> {
 }
 
 impl<'a> IndexPages<'a> {
-    /// Opens the pages of an index for a reader with this snapshot check.
+    /// Opens the pages of an index. Each page that is read is checked with `check`, which belongs to
+    /// the reader's snapshot.
     pub fn new(relation: Rel<'a>, check: OldSnapshotCheck) -> Self {
         // Temporary files are numbered separately from other files, so the numbers are not unique.
         // A hint's tag does not distinguish the two kinds of files.
@@ -62,7 +66,8 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Opens the pages of an index like [`IndexPages::new`], but reads them into a ring of buffers.
+    /// Does the same as [`IndexPages::new`], but reads the pages into the buffers that `strategy`
+    /// chooses, such as a small ring.
     pub fn with_strategy(
         relation: Rel<'a>,
         check: OldSnapshotCheck,
@@ -74,7 +79,7 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Sets the snapshot check that is made on each page that is read from now on.
+    /// Replaces the check of the pages that are read, because the next reader has another snapshot.
     pub fn set_check(&mut self, check: OldSnapshotCheck) {
         self.check = check;
     }
@@ -85,9 +90,9 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Sets whether the leaf whose rows are in use stays pinned after it is unlocked, and releases
-    /// a leaf that is still pinned. The pin keeps VACUUM from removing the rows. Index-only scans
-    /// need it because they do not read the rows themselves.
+    /// Sets whether a leaf stays pinned after it is unlocked, while the rows of its entries are in
+    /// use. Releases a leaf that is still pinned. The pin keeps VACUUM from removing these rows.
+    /// Index-only scans need it because they do not read the rows themselves.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.replace_pinned_leaf(None);
@@ -194,7 +199,8 @@ impl<'a> IndexPages<'a> {
     }
 }
 
-/// Number of bytes, from the start of a newly built leaf, that contain most of its keys.
+/// Number of bytes that are prefetched at the start of a leaf that will be read soon. In a newly
+/// built leaf they contain most of the keys.
 const MOST_OF_A_LEAF: usize = 60 * 64;
 /// Number of bytes that are prefetched at the start of a leaf that is read in sequence. The
 /// processor detects the sequential access and fetches the rest itself.

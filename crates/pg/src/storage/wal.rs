@@ -130,8 +130,9 @@ pub fn logs_whole_page(page: &WritePage<'_>) -> bool {
     unsafe { pg_sys::XLogCheckBufferNeedsBackup(page.buffer()) }
 }
 
-/// Changes `P` pages by the function `edit`, which gets copies of them, and logs the differences in
-/// one record. After a crash all pages are changed or none.
+/// Changes `P` pages of `relation` by the function `edit`, and logs the changes in one record.
+/// `edit` gets copies of the pages and changes the copies. After a crash, either all of the pages
+/// are changed or none is.
 pub fn change<const P: usize>(
     relation: pg_sys::Relation,
     pages: [&mut WritePage<'_>; P],

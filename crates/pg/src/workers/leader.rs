@@ -20,7 +20,7 @@ const TAKEN_IN_TURN: u32 = 8;
 
 /// Description of a parallel job.
 pub struct Job<'a> {
-    /// The start function of the workers: a symbol exported by [`super::export_worker`].
+    /// Name of the workers' start function: a symbol exported by [`super::export_worker`].
     pub entry_point: &'static CStr,
     /// Maximum number of workers to start.
     pub workers: usize,
@@ -37,7 +37,8 @@ pub struct Job<'a> {
 pub struct Workers {
     context: *mut pg_sys::ParallelContext,
     scan: Option<SharedScan>,
-    /// Counter that the leader shares with the workers; `None` if no shared memory was available.
+    /// Counter that the leader shares with the workers. `None` only if no shared memory was
+    /// available; then no worker is running.
     numbers: Option<SharedCounter>,
     queues: Queues,
     wait_event: u32,
@@ -81,7 +82,8 @@ impl Workers {
         }
     }
 
-    /// Number of workers that have not ended yet, as far as their messages show.
+    /// Number of workers that have not ended yet. A worker counts as running until the leader has
+    /// read its last message.
     pub fn running(&self) -> usize {
         self.queues.open.len()
     }
@@ -97,14 +99,16 @@ impl Workers {
         self.numbers.as_ref().map_or(0, SharedCounter::next)
     }
 
-    /// Calls `each` with each message that has arrived. A message contains the words of one or more
-    /// calls of `Outbox::put`. Returns false if no message has arrived.
+    /// Calls `each` with the messages that have arrived, up to [`TAKEN_IN_TURN`] from each worker. A
+    /// message contains the words of one or more calls of `Outbox::put`. Returns false if no message
+    /// has arrived.
     pub fn take(&mut self, mut each: impl FnMut(&[u64])) -> bool {
         self.queues.take(&mut each)
     }
 
     /// Waits for all workers to end, and calls `each` with each of their messages. Returns the
-    /// results of each worker. Raises the error of a worker that has failed.
+    /// words that each worker passed to [`super::Worker::finish`], in the order in which the
+    /// workers ended. Raises the error of a worker that has failed.
     pub fn finish(mut self, mut each: impl FnMut(&[u64])) -> Vec<[u64; RESULTS]> {
         while !self.queues.open.is_empty() {
             if !self.queues.take(&mut each) {
@@ -237,7 +241,8 @@ enum Received<'a> {
 }
 
 impl Queues {
-    /// Calls `each` with each message that has arrived. Returns false if no message has arrived.
+    /// Calls `each` with the messages that have arrived, up to [`TAKEN_IN_TURN`] from each worker.
+    /// Removes the queues of workers that have ended. Returns false if no message has arrived.
     fn take(&mut self, each: &mut impl FnMut(&[u64])) -> bool {
         let mut took_some = false;
         self.open.retain_mut(|queue| {

@@ -32,7 +32,7 @@ const LIBRARY: &CStr = c"neardup";
 const QUEUE_BYTES: usize = 1 << 18;
 /// Key of [`Shared`] in the shared memory's table of contents.
 const SHARED: u64 = 1;
-/// Key of the leader's words in the table of contents.
+/// Key of [`Job::words`] in the table of contents.
 const WORDS: u64 = 2;
 /// Key of the shared table scan in the table of contents.
 const SCAN: u64 = 3;
@@ -82,7 +82,7 @@ impl SharedCounter {
     }
 }
 
-/// Last message of a worker. It consists of whole words without gaps.
+/// Last message of a worker. It has no padding, so it can be sent as whole words.
 #[repr(C)]
 struct Summary {
     /// First word of the message: [`END`].
@@ -95,8 +95,9 @@ struct Summary {
     wal: pg_sys::WalUsage,
 }
 
-/// Exports a function that takes a [`Worker`] under a symbol, so that the server can start workers
-/// with it (`Job::entry_point`).
+/// Exports a worker's start function under a symbol name, which [`Job`] needs as its `entry_point`.
+/// The function has one argument, the [`Worker`]. The server finds it by the symbol when it starts
+/// a worker.
 #[macro_export]
 macro_rules! export_worker {
     ($symbol:expr => $function:expr) => {

@@ -11,10 +11,10 @@ use super::{
 use crate::build_scan::SharedScan;
 use crate::server;
 
-/// Number of words at which the outbox sends its message.
+/// Number of words, including the first word [`ROWS`], at which the outbox sends its message.
 const FULL: usize = 1024;
 
-/// A worker's handle of its job.
+/// A worker's access to its job: the leader's data, and the outbox for messages to the leader.
 pub struct Worker {
     words: Vec<u64>,
     scan: SharedScan,
@@ -117,7 +117,8 @@ impl Outbox {
         self.message.truncate(1);
     }
 
-    /// Sends a message of whole words without gaps. Waits until the queue has room for it.
+    /// Sends `message`, whose elements consist of whole 64-bit words without padding. Waits until
+    /// the queue has room for it.
     fn send<T>(&self, message: &[T]) {
         const { assert!(size_of::<T>().is_multiple_of(8)) };
         let bytes = size_of_val(message);

@@ -1,5 +1,6 @@
-//! Constructions of MinHash signatures that were compared, written as simply as their speed
-//! allows. The library has the first one. docs/minhash.md has the figures.
+//! Methods of computing a MinHash signature of K positions from the hashed features of a text, for
+//! comparison. The library uses the first one, [`Classic`]. The code is as simple as a fair
+//! measurement of its speed allows. docs/minhash.md has the results.
 
 use neardup_sketch::minhash::LinearFamily;
 
@@ -11,14 +12,16 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Construction of signatures of distinct features.
+/// Method of computing a MinHash signature from distinct features.
 pub trait Construction {
     fn name(&self) -> &'static str;
-    /// Computes the signature of features given by their hashes. There must be at least one.
+    /// Computes the signature of at least one feature, and writes its positions to `out`.
+    /// `features` has the hash of each feature.
     fn signature(&mut self, features: &[u64], out: &mut Vec<u32>);
 }
 
-/// The minimum of each of K functions, as in the library.
+/// Method of the library: position i of the signature is the minimum of the linear hash function i
+/// over all features.
 pub struct Classic(pub LinearFamily);
 
 impl Construction for Classic {
@@ -32,7 +35,8 @@ impl Construction for Classic {
     }
 }
 
-/// K functions that each look random, as the reference for the linear functions.
+/// Same method as [`Classic`], but with hash functions that look random and independent. It is the
+/// reference for the error of the linear functions. The field is the number of positions.
 pub struct Ideal(pub usize);
 
 impl Construction for Ideal {
@@ -53,9 +57,11 @@ impl Construction for Ideal {
     }
 }
 
-/// One function. It distributes the features to K bins, and each bin keeps its minimum. An empty
-/// bin copies the value of another bin, chosen by a hash of the bin and the attempt (Shrivastava,
-/// "Optimal densification for fast and accurate minwise hashing", ICML 2017).
+/// One permutation hashing. Each position of the signature has a bin. One hash function distributes
+/// the features among the bins, and a bin keeps the minimum of its features. An empty bin copies the
+/// value of another bin. A hash of the bin's number and of the number of attempts chooses the other
+/// bin; if it is empty too, there is another attempt (Shrivastava, "Optimal densification for fast
+/// and accurate minwise hashing", ICML 2017). The field is the number of positions.
 pub struct OnePermutation(pub usize);
 
 impl Construction for OnePermutation {
@@ -90,8 +96,10 @@ impl Construction for OnePermutation {
     }
 }
 
-/// Each feature has a random permutation of the bins, and a value in each bin. Bins far down in
-/// the permutation are skipped early (Ertl, "SuperMinHash", 2017).
+/// SuperMinHash. Each position of the signature has a bin. Each feature visits the bins in a random
+/// order of its own, with a value that grows at each step. A bin keeps the minimum of the values of
+/// all features. So a feature can stop as soon as its value is too large to be the minimum of a bin
+/// (Ertl, "SuperMinHash", 2017).
 pub struct SuperMinHash {
     hashes: usize,
     values: Vec<f64>,
@@ -166,9 +174,11 @@ impl Construction for SuperMinHash {
     }
 }
 
-/// Two permutations. The second one is rotated by one step for each position (Li, Li, "C-MinHash:
-/// improving minwise hashing with circulant permutation", ICML 2022). The universe of hashed
-/// features has 2^16 elements.
+/// C-MinHash. Each feature is an element of a universe of 2^16 elements, given by the leading bits
+/// of its hash. One random permutation of the universe gives each element a value. For position i of
+/// the signature, the permutation is rotated by i steps, and the position has the minimum of the
+/// features' values (Li, Li, "C-MinHash: improving minwise hashing with circulant permutation", ICML
+/// 2022). The paper applies another permutation to the elements first; the hash takes its role.
 pub struct CMinHash {
     hashes: usize,
     turned: Vec<u32>,

@@ -1,4 +1,5 @@
-//! Speed of MinHash signatures in one thread: texts in bytes per second, features by construction.
+//! Speed of MinHash signatures in one thread: signatures of texts, in bytes of text per second, and
+//! the methods of `constructions`, in features per second.
 //!
 //! With `SKETCH_BENCH_TEXT=file` the lines of a file are measured too, each as one document.
 
@@ -51,7 +52,8 @@ fn signatures(c: &mut Criterion) {
     }
 }
 
-/// Measures ready-made shingles of three words, in bytes of shingles per second.
+/// Measures signatures of texts that have already been split into shingles of three words, in bytes
+/// of shingles per second.
 fn shingles(c: &mut Criterion, documents: &[&str]) {
     let documents: Vec<Vec<String>> = (documents.iter())
         .map(|text| {

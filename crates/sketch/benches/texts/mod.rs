@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Returns words made of `letters`, about as long as English words.
+/// Returns `size` words of random `letters`, about as long as English words.
 fn vocabulary(random: &mut Random, letters: &[char], size: u64) -> Vec<String> {
     (0..size)
         .map(|rank| {
@@ -39,7 +39,9 @@ fn vocabulary(random: &mut Random, letters: &[char], size: u64) -> Vec<String> {
 /// Letters of English, each as often as in real texts.
 pub const LATIN: &str = "eeeeeetttttaaaaooooiiiinnnnsssshhhrrrdddlllcuumwfgypbvk";
 
-/// Returns sentences of words with capitals, commas and full stops.
+/// Returns at least `bytes` bytes of sentences in an alphabetic script, with capitals, commas and
+/// full stops. The words consist of `letters`; a letter that occurs twice there is twice as
+/// frequent.
 pub fn spaced(letters: &str, bytes: usize) -> String {
     let mut random = Random(20_021);
     let letters: Vec<char> = letters.chars().collect();
@@ -62,7 +64,8 @@ pub fn spaced(letters: &str, bytes: usize) -> String {
     text
 }
 
-/// Returns text like Chinese: Han, full-width punctuation, and some numbers and Latin words.
+/// Returns at least `bytes` bytes of text like Chinese: Han characters without spaces, full-width
+/// punctuation, and some numbers and Latin words.
 pub fn chinese(bytes: usize) -> String {
     let mut random = Random(2007);
     let mut text = String::with_capacity(bytes + 100);
@@ -92,7 +95,8 @@ const CHINESE_WORDS: &str = "的 是 在 了 我们 他们 一个 中国 和 有
     国际 世界 美国 日本 欧洲 亚洲 合作 竞争 和平 战争 军队 警察 法院 犯罪 调查 证据 家庭 父母 妻子 朋友 邻居 房子 街道 \
     小区 物业 停车场 公交车 地铁 站台 李明 王小红 张建国 陈志强";
 
-/// Returns Chinese words with full-width punctuation, and some numbers and Latin words.
+/// Returns at least `bytes` bytes of Chinese words without spaces, with full-width punctuation, and
+/// some numbers and Latin words.
 pub fn chinese_words(bytes: usize) -> String {
     let mut random = Random(1995);
     let words: Vec<&str> = CHINESE_WORDS.split_whitespace().collect();
@@ -111,7 +115,7 @@ pub fn chinese_words(bytes: usize) -> String {
     text
 }
 
-/// Cuts a text into documents of about `bytes`.
+/// Cuts a text into documents of about `bytes` bytes each. The last one may be shorter.
 pub fn documents(text: &str, bytes: usize) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut rest = text;

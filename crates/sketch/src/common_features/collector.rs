@@ -1,4 +1,5 @@
-//! Finds the features that many documents of a collection share.
+//! Finds the features that many documents of a collection share. A collector keeps the features of
+//! a sample of documents in one memory of 64-bit words: a header, and a record for each document.
 
 use super::set::FeatureKind;
 use crate::feature_list::sort;
@@ -8,13 +9,12 @@ use crate::memory::WordStore;
 use crate::options::TextOptions;
 use crate::sketcher::Sketcher;
 
-/// The memory limit, in words, divided by this number is the maximum number of features that are
-/// kept of one document. If a document has more features, only the features with the smallest
-/// hashes are kept.
+/// Divisor of the memory limit: at most `limit / DOCUMENT_SHARE_DIVISOR` features of one document
+/// are kept, where the limit is in words and each feature takes one. If a document has more
+/// features, only the features with the smallest hashes are kept.
 const DOCUMENT_SHARE_DIVISOR: u64 = 16;
-/// Number of words before the features of each document in the memory of a collector. The first
-/// word is the hash of the document's text, and the second is the number of the document's
-/// features.
+/// Number of words at the start of a document's record, before the hashes of its features. The
+/// first word is the hash of the document's text, and the second is the number of the features.
 const RECORD: usize = 2;
 
 /// Index of the word, at the start of a collector's memory, that holds the share of documents above
@@ -116,7 +116,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         self.append(hash, &features);
     }
 
-    /// Adds the documents of another collector, given by the words of its memory.
+    /// Adds the documents of another collector, given by the words of its memory. It must have been
+    /// created with the same options and the same share.
     pub fn merge(&mut self, other: &[u64]) {
         let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
         self.halve_to(halvings);
@@ -127,8 +128,7 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         }
     }
 
-    /// Returns true if the sample of documents contains each document whose text has the hash
-    /// `hash`.
+    /// Returns true if a document belongs to the current sample. `hash` is the hash of its text.
     fn is_sampled(&self, hash: u64) -> bool {
         u64::from(hash.leading_zeros()) >= self.store.words()[HALVINGS]
     }

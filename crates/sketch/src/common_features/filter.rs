@@ -1,4 +1,5 @@
-//! Feature sinks that leave out the features in a set of common features, and pass on all others.
+//! Sinks that receive the features of a text, drop those in a set of common features, and use only
+//! the remaining rare features.
 
 use std::ops::Range;
 
@@ -7,12 +8,11 @@ use crate::feature_sink::FeatureSink;
 use crate::hash::feature_hash;
 use crate::minhash_fingerprint::FingerprintBuilder;
 
-/// Sink that receives the features of a text and passes the features that are not in `set` on to
-/// another sink.
+/// Sink that drops the features in `set`, and forwards all other features of a text to `sink`.
 pub(crate) struct RareFeatures<'a, S> {
-    /// Common features, which this sink leaves out.
+    /// Common features, which are dropped.
     pub set: &'a FeatureSet,
-    /// Sink for the other features.
+    /// Sink that receives the features that are not in `set`.
     pub sink: &'a mut S,
 }
 
@@ -28,12 +28,12 @@ impl<S: FeatureSink> FeatureSink for RareFeatures<'_, S> {
     }
 }
 
-/// Sink that receives the features of a text and adds the features that are not in `set` to a
-/// MinHash fingerprint.
+/// Sink that drops the features in `set`, and adds all other features of a text to the MinHash
+/// fingerprint that `minima` builds.
 pub(crate) struct RareMinima<'a, const W: usize> {
-    /// Common features, which this sink leaves out.
+    /// Common features, which are dropped.
     pub set: &'a FeatureSet,
-    /// Builder of the fingerprint of the other features.
+    /// Builder of the fingerprint. It receives the hashes of the features that are not in `set`.
     pub minima: &'a mut FingerprintBuilder<W>,
 }
 
@@ -54,8 +54,7 @@ impl<const W: usize> FeatureSink for RareMinima<'_, W> {
 }
 
 impl<const W: usize> RareMinima<'_, W> {
-    /// Adds the hashes in `hashes` that are not in the set to the fingerprint. Uses `hashes` as
-    /// working memory and overwrites it.
+    /// Adds to the fingerprint those of `hashes` that are not in the set. Overwrites `hashes`.
     fn add(&mut self, hashes: &mut [u64]) {
         let mut kept = 0;
         for at in 0..hashes.len() {

@@ -21,11 +21,12 @@ pub const REMAINDER_SEPARATOR: char = '\n';
 struct Occurrences {
     /// Bytes of the tokens so far, with separators.
     tokens: Vec<u8>,
-    /// Offset in `tokens` of the first byte of the buffer that the sink receives next. The sink
-    /// receives the range of a feature relative to this byte.
+    /// Offset in `tokens` that corresponds to the start of the caller's buffer of tokens. The
+    /// caller passes each feature as a byte range of this buffer, and `base` converts it to a range
+    /// of `tokens`. It grows when the caller drops bytes from the start of the buffer.
     base: usize,
-    /// Offsets in `tokens` of the start and the end of each feature. Most overlapping features are
-    /// merged.
+    /// Byte ranges (start, end) of the features in `tokens`. Most overlapping features are merged
+    /// into one range.
     ranges: Vec<(usize, usize)>,
 }
 
@@ -85,12 +86,12 @@ impl FeatureSink for RareOccurrences<'_> {
 }
 
 impl FeatureSet {
-    /// Returns the parts of `text` that have a feature outside the set, separated by line ends. If
-    /// `html` is true, `text` is an HTML page, and the parts are parts of its visible text. Returns
-    /// `None` if all features of the text are in the set. If none of them is in the set, returns
-    /// the text from the first token to the last.
+    /// Returns the parts of `text` that have a feature outside the set, joined with line ends
+    /// between them. If `html` is true, `text` is an HTML page, and the parts are taken from the
+    /// text that a browser would show. Returns `None` if all features of the text are in the set.
+    /// If none of them is in the set, returns the text from the first token to the last.
     ///
-    /// Memory: twice the normal form of the text, and about 100 bytes for each part. Calls the
+    /// Memory: twice the size of the normalized text, and about 100 bytes for each part. Calls the
     /// cancellation check `check` regularly.
     #[must_use]
     pub fn remainder(&self, text: &str, html: bool, check: &mut dyn FnMut()) -> Option<String> {
@@ -142,8 +143,9 @@ impl FeatureSet {
     }
 }
 
-/// Returns the byte ranges of the parts of `text` that correspond to `ranges`, which are ranges of
-/// bytes of `tokens`. The parts are in text order and do not overlap.
+/// Returns the byte ranges of the parts of `text` that correspond to `ranges`, which are byte ranges
+/// of `tokens`. `tokens` holds the tokens of `text`, which were made with `options`. The parts are in
+/// text order and do not overlap.
 fn parts(
     text: &str,
     options: &TextOptions,

@@ -1,4 +1,6 @@
-//! Set of common features, as hashes: its stored form, and lookups.
+//! Set of common features, stored as hashes. A lookup first reads one bit of a filter, which
+//! excludes most hashes that are not in the set. Then it searches the bucket of the sorted hashes
+//! that start with the same bits.
 
 use std::fmt;
 
@@ -7,7 +9,7 @@ use crate::options::{Accents, Digits, Normalize, TextOptions, Tokens};
 
 /// First bytes of the stored form of a set: a name, and the format version.
 const MAGIC: [u8; 4] = *b"ndF\x01";
-/// Minimum number of bits of the filter for each hash of the set. At most one in sixteen hashes
+/// Minimum number of bits in the filter for each hash of the set. At most one in sixteen hashes
 /// that are not in the set passes the filter.
 const FILTER_BITS: usize = 16;
 /// Maximum size of a bucket, in hashes, whose hashes are compared one by one. In a larger bucket, a
@@ -24,21 +26,22 @@ pub struct FeatureSet {
     kind: FeatureKind,
     /// Hashes of the features, in ascending order.
     hashes: Vec<u64>,
-    /// Filter of the hashes, by their leading bits: the bit whose number is the leading bits of a
-    /// hash is 1 if the set has a hash with these leading bits.
+    /// Filter: one bit for each value of the leading bits of a hash. The bit is 1 if the set has a
+    /// hash with these leading bits. The vector holds 64 bits in each word.
     filter: Vec<u64>,
-    /// Number of low bits of a hash that the filter ignores: the other bits are the number of a
-    /// filter bit.
+    /// Number of low bits of a hash that the filter ignores. The hash shifted right by this number
+    /// is the index of its bit in the filter.
     filter_shift: u32,
-    /// Index in `hashes` of the first hash of each bucket, and the number of all hashes. A bucket
-    /// contains the hashes whose leading bits are the number of the bucket.
+    /// Index in `hashes` of the first hash of each bucket. A bucket contains the hashes with the
+    /// same leading bits. The last element is the number of all hashes, where the last bucket ends.
     buckets: Vec<u32>,
-    /// Number of low bits of a hash that do not choose its bucket: the other bits are the number of
-    /// the bucket.
+    /// Number of low bits of a hash that do not choose its bucket. The hash shifted right by this
+    /// number is the index of its bucket.
     bucket_shift: u32,
 }
 
-/// The options, among all options of a text, that decide which features the text has.
+/// Text options that decide which features a text has. The other options, such as the weights, do
+/// not affect a set.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct FeatureKind {
     tokens: Tokens,

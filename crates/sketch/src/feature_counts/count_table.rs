@@ -35,7 +35,8 @@ impl<'a, const W: usize> Counted<'a, W> {
     }
 }
 
-/// Number of slots of the hash table for each feature of its capacity.
+/// Number of slots for each distinct feature of the capacity: a table for n distinct features has
+/// `SLOTS * n` slots.
 pub(super) const SLOTS: usize = 4;
 
 /// Counts features by linear probing over slots, whose number is a power of two.
@@ -61,7 +62,9 @@ pub(super) struct CountTable<const W: usize> {
 }
 
 impl<const W: usize> CountTable<W> {
-    /// Creates an empty table with room for `features` distinct features, a power of two.
+    /// Creates an empty table with room for `features` distinct features. `features` must be a
+    /// power of two. `key` holds random numbers, which choose the slots of hashes; see
+    /// [`CountTable::mix`].
     pub fn new(features: usize, key: [u64; W]) -> Self {
         let mut table = Self {
             slots: Vec::new(),
@@ -85,9 +88,9 @@ impl<const W: usize> CountTable<W> {
         self.shift = shift(self.slots.len());
     }
 
-    /// Empties the table and makes room for `features` distinct features, a power of two. If the
-    /// table has memory for more than `kept` features and more than `features`, frees this memory
-    /// and allocates less.
+    /// Empties the table and makes room for `features` distinct features. `features` must be a
+    /// power of two. Reuses the memory of the table if it is large enough and not too large. It is
+    /// too large if it has room for more than `kept` features and for more than `features`.
     pub fn reset(&mut self, features: usize, kept: usize) {
         let slots = SLOTS * features;
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {

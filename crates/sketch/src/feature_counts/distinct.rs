@@ -1,10 +1,9 @@
-//! Counts the distinct features in a list of up to a few thousand, without a hash table.
+//! Counts the distinct features in a list of up to a few thousand, without a hash table. It runs a
+//! few rounds. In a round, the hash of each feature chooses a slot, and the slot holds the position
+//! of the last feature that chose it. A feature that equals the last feature of its slot is
+//! counted. All other features take part in the next round, with other slots.
 //!
-//! Every feature writes its position in the list to the slot that its hash chooses, and reads the
-//! slot afterwards. The slot then holds the position of the last feature that chose it. A feature
-//! that finds a feature with its own hash there is counted. Any other feature takes part in the
-//! next round, with other slots. All occurrences of a feature choose the same slot, so they are
-//! counted in the same round.
+//! All occurrences of a feature choose the same slot, so they are counted in the same round.
 //!
 //! Slots are written before they are read, so they need not be cleared. No branch depends on the
 //! features, whereas a hash table branches on whether a slot is taken. Most features of a text
@@ -18,20 +17,21 @@ use crate::memory::GrowVec;
 pub(super) const MAX_LISTED: usize = 1 << 12;
 /// Minimum number of slots for each feature of the list.
 const SLOTS: usize = 4;
-/// Minimum number of slots in all, so that the few features of a later round rarely share one.
+/// Minimum number of slots of a round. A later round has only a few features, and with this many
+/// slots two of them rarely share one.
 const MIN_SLOTS: usize = 1 << 10;
 /// Maximum number of rounds. Few features are left after each round, unless an attacker chose
-/// features that share slots. Features left after the last round stay in the list.
+/// features that share slots. Features that are left after the last round stay in the list, and the
+/// caller counts them in a hash table.
 const ROUNDS: u32 = 4;
-/// Number of features that the first half of a round processes at once. This half finds the
-/// features that are the last of their slot.
+/// Number of features that are processed at once when a round finds the last feature of each slot.
 const BLOCK: usize = 64;
 
 /// Finds and counts the distinct features of a list. Can be used for several lists.
 #[derive(Default)]
 pub(super) struct DistinctFeatures<const W: usize> {
-    /// For each slot used in a round, the position of the last feature that chose it. Other slots
-    /// have any value.
+    /// For each slot that a feature has chosen in the current round, the position of the last
+    /// feature that chose it. The elements for other slots are unspecified.
     last: Vec<u16>,
     /// Slot of each feature of the current round.
     slots: Vec<u16>,
@@ -39,8 +39,8 @@ pub(super) struct DistinctFeatures<const W: usize> {
     found: Found<W>,
     /// Number of occurrences of each distinct feature.
     counts: Vec<u64>,
-    /// Positions in `found.hashes` of the features that occur more than once, in the first
-    /// `repeated_len` elements.
+    /// Positions in `found.hashes` of the features that occur more than once. The first
+    /// `repeated_len` elements are used.
     repeated: Vec<u32>,
     repeated_len: usize,
 }
@@ -53,11 +53,11 @@ struct Found<const W: usize> {
     /// unused.
     hashes: Vec<[u64; W]>,
     len: usize,
-    /// For each feature of the current round that is the last of its slot, its position in
+    /// For each feature of the current round that is the last one in its slot, its position in
     /// `hashes`. The elements for other features are not used.
     positions: Vec<u16>,
-    /// Positions in the list of the features of the current round that are not the last of their
-    /// slot, in the first `others_len` elements.
+    /// Positions in the list of the other features of the current round: those that are not the
+    /// last one in their slot. The first `others_len` elements are used.
     others: Vec<u16>,
     others_len: usize,
 }
@@ -132,9 +132,9 @@ impl<const W: usize> DistinctFeatures<W> {
         split_portable(round, last, &mut self.slots, &mut self.found);
     }
 
-    /// Runs the second half of a round. Counts each feature in `found.others` that equals the last
-    /// feature of its slot. Moves the features that differ to the front of the list, for the next
-    /// round, and returns their number.
+    /// Runs the second half of a round, over the features in `found.others`. Counts each feature
+    /// that equals the last feature of its slot. Moves the features that differ from it to the
+    /// front of the list, for the next round, and returns their number.
     fn count_others(&mut self, list: &mut [[u64; W]]) -> usize {
         let (last, slots, found) = (&self.last[..], &self.slots[..], &self.found);
         let (counts, repeated) = (&mut self.counts[..], &mut self.repeated[..]);
@@ -190,8 +190,9 @@ impl<const W: usize> Round<'_, W> {
         }
     }
 
-    /// Returns two bit masks for the block that starts at `first`: the features that are the last
-    /// of their slot, and all features of the block.
+    /// Returns two bit masks with one bit for each feature of the block that starts at position
+    /// `first`. The first mask has the features that are the last one in their slot. The second
+    /// mask has all features of the block.
     #[inline(always)]
     fn last_of_block(&self, first: usize, last: &[u16], slots: &[u16]) -> (u64, u64) {
         let len = BLOCK.min(self.features - first);
@@ -209,8 +210,9 @@ impl<const W: usize> Round<'_, W> {
     }
 }
 
-/// Adds the features of a round that are the last of their slot to `found.hashes`, and the
-/// positions of the other features to `found.others`. `last` and `slots` are working memory.
+/// Does the work of [`DistinctFeatures::split`] on any processor: adds the features of a round that
+/// are the last one in their slot to `found.hashes`, and the positions of the other features to
+/// `found.others`. Fills `slots` and `last` as [`Round::choose_slots`] does.
 #[inline(always)]
 fn split_portable<const W: usize>(
     round: Round<W>,

@@ -1,5 +1,7 @@
 //! Counts how often each feature of a text occurs. A feature is identified by its hash, which has
-//! `W` words of 64 bits.
+//! `W` words of 64 bits. A short text is counted as a list of hashes, and a longer text in a hash
+//! table. When a very long text has filled the table, its features are distributed to partitions,
+//! which are counted one by one at the end.
 //!
 //! For a text of up to some thousand features, the hashes are collected in a list, and the distinct
 //! ones are found at the end. For longer texts, up to a million distinct features are counted in
@@ -30,7 +32,8 @@ const KEPT_FEATURES: usize = 1 << 15;
 /// Maximum capacity of the hash table, in distinct features. When a table of this size is full, its
 /// features and all later hashes go to the partitions.
 const MAX_FEATURES: usize = 1 << 20;
-/// Binary logarithm of the number of partitions.
+/// Binary logarithm of the number of partitions. This many leading bits of a mixed hash choose its
+/// partition.
 const PARTITION_BITS: u32 = 10;
 /// Number of hashes in one chunk: a partition grows by chunks of this size.
 const CHUNK: usize = 1024;
@@ -82,7 +85,8 @@ where
     }
 }
 
-/// Number of windows (features) that are hashed before they are counted.
+/// Number of features that are hashed together before they are counted. Separate loops for hashing
+/// and for counting are faster than one loop.
 const WINDOWS: usize = 512;
 
 impl<const W: usize> Default for FeatureCounter<W> {
@@ -122,8 +126,9 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(features.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Counts the hashes collected in `hashes` in the hash table or the partitions. Does nothing
-    /// while the text is short: at most [`MAX_LISTED`] hashes.
+    /// Counts the collected hashes, unless the text is still short. While the text has at most
+    /// [`MAX_LISTED`] hashes, they stay in `hashes`. After that, they are counted in the hash table
+    /// or the partitions.
     #[inline]
     fn count_long(&mut self) {
         if self.short {
@@ -136,8 +141,8 @@ impl<const W: usize> FeatureCounter<W> {
         self.count_in_table();
     }
 
-    /// Counts the hashes collected in `hashes` in the hash table or the partitions, and empties
-    /// `hashes`.
+    /// Counts the hashes in the vector `hashes`, with the hash table or the partitions, and empties
+    /// the vector.
     fn count_in_table(&mut self) {
         let mut hashes = std::mem::take(&mut self.hashes);
         self.add_hashes(&hashes);
@@ -188,9 +193,9 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Passes every distinct feature of the text with its count to `each`, many at a time and in no
-    /// particular order, and forgets the features. Calls `check` every [`CHUNK`] partitioned
-    /// hashes.
+    /// Calls `each` with the distinct features of the text and their counts, and forgets the
+    /// features. A call has many features, in no particular order. A feature that is passed once is
+    /// not passed again. Calls `check` once for every [`CHUNK`] hashes in the partitions.
     pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
         if std::mem::replace(&mut self.short, true) {
             self.distinct.count(&mut self.hashes, self.table.key);

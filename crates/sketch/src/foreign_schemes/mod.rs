@@ -1,4 +1,5 @@
-//! Simhash fingerprints of other programs, bit for bit, from equal features with equal weights.
+//! Simhash fingerprints that are bit for bit equal to those of other programs, if the features and
+//! their weights are equal.
 //!
 //! The programs differ in the hash function of features and in the arithmetic of weights. In all
 //! programs bit i is 1 iff the weight of the hashes with bit i is more than half of the total.
@@ -20,18 +21,19 @@ use crate::weight::{WeightError, check_weight};
 pub enum SimhashScheme {
     /// Scheme of this crate: XXH3, and exact sums.
     Neardup,
-    /// Package `simhash` of PyPI, with f = 64: the last 8 bytes of MD5, big-endian, and sums of
-    /// doubles. If some weights are Python integers up to 50 and others fractions, the package adds
-    /// the integers separately, and a bit may differ. (Sums of integers below 2^53 are exact in any
-    /// order.)
+    /// Package `simhash` of PyPI, with f = 64. The hash is the last 8 bytes of MD5, big-endian.
+    /// Weights are added as doubles. Sums of integers below 2^53 are exact in any order, so the
+    /// result is the same as the package's if all weights are integers. If a text also has
+    /// fractional weights, a bit may differ, because the package adds Python integers up to 50
+    /// separately from fractions.
     PythonSimhash,
-    /// `simhash-py` and `simhash-cpp`: the first 8 bytes of MD5, big-endian (`unsigned_hash`), and
-    /// exact sums. These programs have no weights, but the caller can repeat a feature. A weight
-    /// here has the effect of as many repetitions in these programs.
+    /// `simhash-py` and `simhash-cpp`. The hash is the first 8 bytes of MD5, big-endian
+    /// (`unsigned_hash`), and sums are exact. These programs have no weights, but their callers can
+    /// repeat a feature. A weight of n here has the same effect as n repetitions there.
     SimhashPy,
     /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
     YanyiwuSimhash,
-    /// The middle 8 bytes of MD5 (bits 32 to 95), big-endian, and exact sums.
+    /// Programs that use the middle 8 bytes of MD5 (bits 32 to 95), big-endian, and exact sums.
     Md5Middle,
 }
 

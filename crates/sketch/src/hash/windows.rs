@@ -1,18 +1,19 @@
 //! Hashes of many features at once. A feature is a window: some consecutive tokens in a buffer.
+//! Windows are hashed in blocks of [`BLOCK`].
 //!
-//! Windows are hashed in blocks of [`BLOCK`]. If no window of a block is longer than 8 bytes, the
-//! code has no branches, and the compiler vectorises it. Otherwise windows of similar length are
-//! hashed together ([`super::short`]), because the length of the next window is hard to predict.
-//! The general implementation of XXH3 hashes windows of more than 32 bytes.
+//! If no window of a block is longer than 8 bytes, the code has no branches, and the compiler
+//! vectorises it. Otherwise windows of similar length are hashed together ([`super::short`]),
+//! because the length of the next window is hard to predict. The general implementation of XXH3
+//! hashes windows of more than 32 bytes.
 
 use super::FeatureHash;
 use super::short::{hash_1_to_3, hash_4_to_8, hash_9_to_16, hash_17_to_32};
 use crate::feature_sink::{Position, Windows};
 
-/// Number of windows in a block.
+/// Number of windows that are hashed together.
 const BLOCK: usize = 64;
-/// Number of bytes that the hash functions may read after the last window. Their values do not
-/// matter, but the buffer must have so many more bytes.
+/// Number of bytes after the last window that the hash functions may read. The caller's buffer must
+/// have these bytes, but their values do not matter.
 pub(crate) const PAD: usize = 8;
 
 /// Feature hash that can be computed for many windows at once.

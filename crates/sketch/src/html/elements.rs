@@ -17,7 +17,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Creates a name from `name`, which has at most 16 bytes.
+    /// Creates a name from `name`. Panics if `name` has more than 16 bytes.
     pub const fn new(name: &str) -> Self {
         let name = name.as_bytes();
         let mut bytes = [0; 16];
@@ -71,16 +71,18 @@ pub(super) struct ElementKind {
     pub void: bool,
     /// True if the content of the element is not part of the text.
     pub skipped: bool,
-    /// True if line breaks in the content of the element are line breaks of the text.
+    /// True if line breaks in the content of the element are kept in the text, as in `pre`. In
+    /// other elements they are white space.
     pub lines: bool,
-    /// True if an end tag inside the element cannot close an element outside it ("scope" in the
-    /// standard).
+    /// True if an end tag inside the element cannot close an element outside it, as in a table cell
+    /// ("scope" in the standard).
     pub is_scope: bool,
-    /// True if the end tag of an inline element cannot close that element from inside this one
-    /// ("special" in the standard).
+    /// True for blocks and similar elements ("special" in the standard). While such an element is
+    /// open inside an ordinary inline element, such as `span`, the end tag of the inline element
+    /// has no effect.
     pub is_special: bool,
-    /// True if the end tag of the element closes it even while a special element is open inside it
-    /// ("formatting" in the standard).
+    /// True for inline elements such as `b` ("formatting" in the standard). Their end tag closes
+    /// them even while a special element is open inside them. The special element stays open.
     pub formatting: bool,
     /// True if the start tag of the element ends an open paragraph.
     pub ends_paragraph: bool,
@@ -190,11 +192,11 @@ pub(super) fn element(name: Name) -> ElementKind {
     }
 }
 
-/// Returns the tokenizer state for the content of an element in which tags are not markup, such as
-/// `script`. Returns `None` for all other elements.
+/// Returns the tokenizer state for the content of the element with this name, if tags in this
+/// content are not markup, as in `script`. Returns `None` for all other elements.
 ///
-/// The elements are those of a browser that runs scripts, in which the content of `noscript` is not
-/// markup.
+/// The function follows browsers that run scripts. In these, tags in `noscript` are not markup
+/// either.
 pub(super) fn raw_state(name: Name) -> Option<State> {
     match name.as_bytes() {
         b"textarea" | b"title" => Some(State::RcData),

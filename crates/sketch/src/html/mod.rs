@@ -104,8 +104,8 @@ struct TextEmitter {
     attribute: Name,
     /// Value of the attribute that is being read.
     value: Name,
-    /// Name of the open element whose content the tokenizer reads without markup, such as `script`;
-    /// `None` outside of such an element.
+    /// Name of the open element in whose content tags are not markup, such as `script`. `None`
+    /// outside of such an element.
     raw: Option<Name>,
 }
 

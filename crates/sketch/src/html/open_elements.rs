@@ -15,9 +15,10 @@ use super::elements::{
 /// Maximum number of elements on the stack. The stack ignores elements that are nested more deeply,
 /// but their text stays in the page's text. Browsers also have a limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// Maximum number of elements on the stack for elements that drop their content, for SVG and
-/// MathML, and for everything inside these. The limit is higher than [`MAX_DEPTH`], so that hidden
-/// content stays hidden inside deeply nested ordinary elements.
+/// Maximum number of elements on the stack for content that may be hidden. It replaces
+/// [`MAX_DEPTH`] if the new element drops its content, is in dropped content, or belongs to SVG or
+/// MathML. A stack with this many elements ignores the new element. The limit is higher than
+/// [`MAX_DEPTH`], so that hidden content stays hidden inside deeply nested ordinary elements.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 /// Open element on the stack.
@@ -30,8 +31,8 @@ struct OpenElement {
     skipped: bool,
     /// True if the content of the element is SVG or MathML.
     foreign: bool,
-    /// Value of [`OpenElements::too_deep`] when this element was opened. Closing the element
-    /// restores it.
+    /// Value of [`OpenElements::too_deep`] before this element was opened. Closing this element
+    /// sets `OpenElements::too_deep` to this value again.
     too_deep: usize,
 }
 
@@ -115,8 +116,9 @@ impl OpenElements {
         }
     }
 
-    /// Puts the element named `name`, with the properties `element`, on the stack, unless the stack
-    /// is full. The content of the element is dropped if `skipped` is true.
+    /// Puts the element named `name`, with the properties `element`, on the stack. The content of
+    /// the element is dropped if `skipped` is true. Does nothing if the element is a part of a
+    /// table outside a table. A full stack only counts the element in `too_deep`.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
         // Outside a table, tags of table parts, such as `td`, open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {
@@ -148,7 +150,9 @@ impl OpenElements {
         });
     }
 
-    /// Closes the elements that an end tag with this name closes, if any.
+    /// Processes the end tag named `name`. In most cases, closes the innermost open element with
+    /// this name and all elements inside it. An end tag without a matching open element has no
+    /// effect.
     pub fn close(&mut self, name: Name) {
         if self.too_deep > 0 {
             self.too_deep -= 1;
@@ -195,7 +199,8 @@ impl OpenElements {
     }
 
     /// Closes the innermost open element named `name`, and all elements inside it. Does nothing if
-    /// an element inside it ends the scope of the end tag: `ends` is true for such an element.
+    /// `ends` is true for one of the elements inside it, because a tag within such an element
+    /// cannot close elements outside it.
     fn close_in_scope(&mut self, name: Name, ends: impl Fn(&OpenElement) -> bool) {
         if let Some(at) = self.find(name, ends) {
             self.truncate(at);
@@ -215,8 +220,10 @@ impl OpenElements {
         }
     }
 
-    /// Closes the open list item that the start tag of a new list item ends, if any. `is_item` is
-    /// true for list items of the same kind.
+    /// Closes the open list item that the start tag of a new list item ends, and all elements
+    /// inside it. `is_item` is true for list items of the same kind. Does nothing if the innermost
+    /// such item contains an open block, such as a nested list, because the new item then belongs
+    /// to this block. The blocks `address`, `div` and `p` do not count.
     fn close_item(&mut self, is_item: impl Fn(&OpenElement) -> bool) {
         let passes =
             |open: &OpenElement| matches!(open.name.as_bytes(), b"address" | b"div" | b"p");
@@ -231,8 +238,9 @@ impl OpenElements {
         }
     }
 
-    /// Closes an element of the innermost open table, such as a row: the outermost element in this
-    /// table for which `is_part` is true. Also closes all elements inside that element.
+    /// Closes a part of the innermost open table, such as a row, and all elements inside the part.
+    /// `is_part` is true for the part to close. If it is true for several open elements of the
+    /// table, closes the outermost one.
     fn close_in_table(&mut self, is_part: impl Fn(&OpenElement) -> bool) {
         let table = self.open.iter().rposition(ends_table_scope);
         let from = table.map_or(0, |at| at + 1);
@@ -284,8 +292,8 @@ fn is_table_part(name: Name) -> bool {
     )
 }
 
-/// Returns true for `table` and `template`. A tag of a table part, such as `td`, closes no element
-/// outside the innermost of these two elements.
+/// Returns true for `table` and `template`. A tag of a table part, such as `td`, can close only
+/// elements inside the innermost open element of these two kinds.
 fn ends_table_scope(open: &OpenElement) -> bool {
     matches!(open.name.as_bytes(), b"table" | b"template")
 }

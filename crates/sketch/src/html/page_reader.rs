@@ -17,8 +17,9 @@ pub(super) struct PageReader<'a> {
     page: &'a [u8],
     /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Number of ASCII letters in a row before the last call of `check`. Counted in whole intervals
-    /// between two calls of `check`, each of which must consist of letters.
+    /// Number of ASCII letters in a row before the last call of `check`, which the tokenizer may be
+    /// buffering. Counts only whole intervals between two calls. If an interval has any other byte,
+    /// the number becomes 0.
     letters: usize,
     /// Number of bytes of the page that were read since the last call of `check`.
     unchecked: usize,

@@ -26,14 +26,16 @@ pub enum Version {
 #[derive(Clone, Debug)]
 pub struct DatasketchFamily {
     version: Version,
-    /// Parameters (a_i, b_i) of each hash function.
+    /// Parameters (a, b) of each hash function. For a feature h, version 1 computes a·h + b modulo
+    /// 2^64 and then modulo [`PRIME`], and version 2 computes a·mix(h) + b. The value is the low 32
+    /// bits of the result.
     pairs: Vec<(u64, u64)>,
 }
 
 impl DatasketchFamily {
     /// Creates the `hashes` hash functions that datasketch makes from `seed` in `version`. In
-    /// version 1, the first values of a long signature are the short signature of the same seed. In
-    /// version 2, they are not.
+    /// version 1, a shorter signature of the same seed is a prefix of a longer one. In version 2,
+    /// it is not.
     #[must_use]
     pub fn new(version: Version, hashes: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
@@ -56,8 +58,9 @@ impl DatasketchFamily {
         self.pairs.len()
     }
 
-    /// Adds a feature, given by the first four bytes of its SHA-1, to a signature. The signature of
-    /// no features is all ones (`u32::MAX`).
+    /// Adds a feature to `signature`, which must have [`DatasketchFamily::hashes`] positions.
+    /// `feature` is the first four bytes of the feature's SHA-1, as a little-endian number. Before
+    /// the first feature is added, each position must be `u32::MAX`.
     pub fn add(&self, signature: &mut [u32], feature: u32) {
         let pairs = signature.iter_mut().zip(&self.pairs);
         match self.version {
@@ -78,8 +81,8 @@ impl DatasketchFamily {
         }
     }
 
-    /// Returns the signature of a set of features, each given by the first four bytes of its SHA-1,
-    /// or `None` if there are none.
+    /// Returns the signature of a set of features, or `None` if there are no features. Each feature
+    /// is given by the first four bytes of its SHA-1, as a little-endian number.
     pub fn signature(&self, features: impl IntoIterator<Item = u32>) -> Option<Vec<u32>> {
         let mut signature = vec![u32::MAX; self.hashes()];
         let mut any = false;
@@ -166,8 +169,8 @@ mod tests {
         );
     }
 
-    /// Example of datasketch, test/test_minhash.py: `MinHash(4, 1).update(b"Hello")`, and its
-    /// permutations.
+    /// Example of datasketch, test/test_minhash.py: the hash functions (a, b) and the signature of
+    /// `MinHash(4, 1).update(b"Hello")`.
     #[test]
     fn published_datasketch() {
         let family = DatasketchFamily::new(Version::One, 4, 1);

@@ -1,4 +1,6 @@
-//! Hash functions of any scheme of MinHash signatures, and the builder of signatures.
+//! Hash functions of any scheme of MinHash signatures, and the builder of signatures. Each position
+//! of a signature has a hash function, and holds the minimum of this function over all features of
+//! a set.
 
 use sha1::{Digest, Sha1};
 
@@ -92,8 +94,8 @@ impl HashFamily {
         builder.finish(self).map(<[u32]>::to_vec)
     }
 
-    /// Adds one feature, given by its bytes, to a signature. The signature of no features is all
-    /// ones (`u32::MAX`).
+    /// Adds one feature, given by its bytes, to `signature`, which must have [`HashFamily::hashes`]
+    /// positions. Before the first feature is added, each position must be `u32::MAX`.
     pub fn add(&self, signature: &mut [u32], feature: &[u8]) {
         match &self.kind {
             FamilyKind::Linear(family) => family.add(signature, feature_hash(feature)),
@@ -114,7 +116,7 @@ const BATCH: usize = 256;
 /// Builds the signature of features that are added one by one. Keeps its memory between signatures.
 #[derive(Clone, Debug, Default)]
 pub struct SignatureBuilder {
-    /// Minimum of each hash function so far.
+    /// For each hash function, the minimum of its values for the features so far.
     minima: Vec<u32>,
     /// Hashes of features that are not in `minima` yet. Empty for the schemes of datasketch.
     batch: Vec<u64>,

@@ -12,7 +12,7 @@ pub(super) const LANES: usize = 64;
 
 /// Adds features, given by their hashes x, to the minima of linear hash functions: `least[i] =
 /// min(least[i], multipliers[i] * low(x) + high(x))` modulo 2^32. `low` and `high` are the halves
-/// of x.
+/// of x. `least` and `multipliers` must have the same length, a multiple of [`LANES`].
 pub(super) fn fold(least: &mut [u32], multipliers: &[u32], features: &[u64]) {
     assert!(least.len() == multipliers.len() && least.len().is_multiple_of(LANES));
     #[cfg(target_arch = "x86_64")]

@@ -36,8 +36,8 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl LinearFamily {
-    /// Creates `hashes` hash functions from a seed. The first values of a long signature are the
-    /// short signature of the same seed.
+    /// Creates `hashes` hash functions from a seed. A shorter signature of the same seed is a
+    /// prefix of a longer one.
     #[must_use]
     pub fn new(hashes: usize, seed: u64) -> Self {
         let mut state = seed;
@@ -68,19 +68,20 @@ impl LinearFamily {
     }
 
     /// Returns the number of minima that [`LinearFamily::fold`] needs: the length of signatures,
-    /// rounded up to whole vectors.
+    /// rounded up to a multiple of [`LANES`](super::kernel::LANES).
     pub(super) fn padded_len(&self) -> usize {
         self.multipliers.len()
     }
 
-    /// Adds features, given by their hashes, to minima, whose number must be
-    /// [`LinearFamily::padded_len`].
+    /// Adds features, given by their hashes, to `minima`, the minima of the hash functions so far.
+    /// `minima` must have [`LinearFamily::padded_len`] elements.
     pub(super) fn fold(&self, minima: &mut [u32], features: &[u64]) {
         kernel::fold(minima, &self.multipliers, features);
     }
 
-    /// Adds one feature, given by its hash, to a signature. The signature of no features is all
-    /// ones (`u32::MAX`).
+    /// Adds one feature, given by its hash, to `signature`, which must have
+    /// [`LinearFamily::hashes`] positions. Before the first feature is added, each position must be
+    /// `u32::MAX`.
     pub fn add(&self, signature: &mut [u32], feature: u64) {
         let (low, high) = (feature as u32, (feature >> 32) as u32);
         for (least, multiplier) in signature.iter_mut().zip(&self.multipliers) {

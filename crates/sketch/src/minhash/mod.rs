@@ -28,9 +28,11 @@ pub use hash_family::{HashFamily, SeedOutOfRange, SignatureBuilder};
 pub use hash_family_cache::HashFamilyCache;
 pub use linear::LinearFamily;
 
-/// Minimum number of positions of a signature, one for each hash function.
+/// Minimum number of positions of a signature. Each position has a hash function. The SQL functions
+/// reject shorter signatures.
 pub const MIN_HASHES: usize = 16;
-/// Maximum number of positions of a signature, one for each hash function.
+/// Maximum number of positions of a signature. Each position has a hash function. The SQL functions
+/// reject longer signatures.
 pub const MAX_HASHES: usize = 1024;
 
 /// Scheme of MinHash signatures: the hash function of features, and the family of functions whose
@@ -81,9 +83,8 @@ pub fn matches(a: &[u32], b: &[u32]) -> usize {
     kernel::matches(a, b)
 }
 
-/// Replaces `into`, the signature of one set, by the signature of the union of this set and another
-/// set. `other` is the signature of the other set. Both signatures must have the same hash
-/// functions.
+/// Changes `into` from the signature of one set to the signature of the union of two sets. `other`
+/// is the signature of the second set. Both signatures must have the same scheme, length and seed.
 pub fn merge(into: &mut [u32], other: &[u32]) {
     for (least, &other) in into.iter_mut().zip(other) {
         *least = other.min(*least);

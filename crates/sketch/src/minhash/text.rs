@@ -41,10 +41,11 @@ impl FeatureSink for SignatureSink<'_> {
 
 impl Sketcher {
     /// Returns the MinHash signature of a text with the hash functions of `family`, or `None` if
-    /// the text has no feature. Ignores the weight of the options.
+    /// the text has no feature. Ignores the option `weight`, because a signature describes a set.
     ///
-    /// Time is linear in the length of the text. Memory is that of [`Sketcher::simhash64`], without
-    /// the counts of features. Calls the cancellation check `check` every few 100 kB.
+    /// Time is linear in the length of the text. Takes as much memory as [`Sketcher::simhash64`],
+    /// except for the counts of features, which a signature does not need. Calls the cancellation
+    /// check `check` every few 100 kB.
     pub fn signature(
         &mut self,
         text: &str,
@@ -54,8 +55,9 @@ impl Sketcher {
         self.signature_without(text, family, None, check)
     }
 
-    /// Like [`Sketcher::signature`], but leaves out the features of a text that are in the set
-    /// `without`. Returns `None` if no feature remains.
+    /// Like [`Sketcher::signature`], but ignores the features of the text that are in `without`, a
+    /// set of common features. If `without` is `None`, ignores no features. Returns `None` if no
+    /// feature remains.
     pub fn signature_without(
         &mut self,
         text: &str,

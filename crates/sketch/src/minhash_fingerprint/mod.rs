@@ -1,5 +1,7 @@
 //! MinHash fingerprints (`minhash64` and `minhash128` in SQL): bits whose Hamming distance
-//! estimates the Jaccard similarity.
+//! estimates the Jaccard similarity. Each feature falls into one of 64 or 128 bins, and each bin
+//! gives one bit of its minimum. Features get other values and other bins in further rounds, which
+//! fill empty bins.
 //!
 //! MinHash (Broder, "On the resemblance and containment of documents", SEQUENCES 1997) gives each
 //! document a number of minima. Two documents share each minimum with the probability J, the
@@ -46,9 +48,9 @@ const FIRST_DEDUP: usize = 1 << 12;
 /// removes duplicates. For fewer hashes, removing duplicates takes longer than it saves.
 const MIN_DEDUP: usize = 1 << 8;
 
-/// Returns the value of a feature in a round, given its hash: the hash itself in round 0, and
-/// another bijection of the hash in each later round (the finalizer of splitmix64 with an offset:
-/// Steele, Lea, Flood, OOPSLA 2014).
+/// Returns the value of a feature in the round `round`. `hash` is the hash of the feature. In round
+/// 0, the value is the hash itself. In each later round, it is another bijection of the hash: the
+/// finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014) after an offset is added.
 #[inline(always)]
 const fn value(hash: u64, round: u64) -> u64 {
     if round == 0 {
@@ -60,13 +62,13 @@ const fn value(hash: u64, round: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Builder of the MinHash fingerprint of a set of features. The fingerprint has `64 * W` bits: one
-/// bit of the value of each bin. The builder can be reset for another set.
+/// Builder of the MinHash fingerprint of a set of features. The fingerprint has `64 * W` bits: the
+/// lowest bit of the value of each bin. The builder can be reset for another set.
 ///
-/// A round computes a value of each feature, and each value falls into a bin. The value of a bin is
-/// the minimum of the values that fell into it in the first round in which there were any. In
-/// rounds below `64 * W`, the leading bits of a value choose its bin. In round `64 * W + i`, all
-/// values fall into bin i.
+/// Each round computes a new value of each feature, and the value falls into a bin. In rounds below
+/// `64 * W`, the leading bits of the value choose the bin. In round `64 * W + i`, all values fall
+/// into bin i. The first round in which values fall into a bin sets the value of the bin: the
+/// minimum of these values. Later rounds do not change it.
 ///
 /// ```
 /// use neardup_sketch::minhash_fingerprint::FingerprintBuilder;
@@ -193,8 +195,8 @@ impl<const W: usize> FingerprintBuilder<W> {
         }
     }
 
-    /// Fills the bin `bin` with the minimum of its own round, in which all values fall into this
-    /// bin.
+    /// Fills the empty bin `bin` in its own round, in which the values of all features fall into
+    /// this bin. Stores the minimum of these values.
     fn fill_in_own_round(&mut self, bin: usize, check: &mut dyn FnMut()) {
         let round = (1 << Self::LOG2) + bin as u64;
         let mut least = EMPTY;
@@ -343,8 +345,8 @@ mod tests {
         }
     }
 
-    /// Two sets whose hashes are kept: many features that leave a bin empty, and one feature many
-    /// times.
+    /// Sets that leave a bin empty, so that the builder keeps the hashes for further rounds: one
+    /// set of many features, and one of a single feature that is added many times.
     #[test]
     fn sets_that_have_to_be_kept() {
         let numbers = (0..20_000_u64).map(|i| value(i, 1));
@@ -363,7 +365,7 @@ mod tests {
     }
 
     /// Fingerprints of sets of a known similarity differ in the expected number of bits, for any
-    /// size. The distance varies at most slightly more than with independent bits.
+    /// size. The variance of the distance is at most slightly greater than for independent bits.
     #[test]
     fn distance_tells_the_similarity() {
         const PAIRS: u64 = 4000;

@@ -8,14 +8,16 @@ use crate::memory::GrowVec;
 pub(crate) struct OwnFeature {
     /// Hash of the feature.
     pub hash: u64,
-    /// Index of the owner of the feature. An owner is whatever the caller counts bits for, such as
-    /// the change between two texts that contains the feature.
+    /// Index of the owner of the feature. The caller divides the features among owners, and
+    /// [`owned_bits`] counts the differing bits that each owner causes. For example, an owner is a
+    /// change between two texts, and owns the features in the change.
     pub owner: u32,
 }
 
 /// Returns the number of differing bits that each of `owners` owners causes by its features.
 /// `differing` is a mask of the bits in which the fingerprints of two sets differ. `own` returns an
-/// iterator over the features that only one of the sets has. Calls the cancellation check `check`.
+/// iterator over the features that only one of the sets has. It is called several times, and must
+/// return the same features each time. Calls the cancellation check `check`.
 ///
 /// If the minima of two sets in a bin differ, the lesser one belongs to a feature that the other
 /// set does not have. So each differing bit belongs to one feature, and the counts add up to the

@@ -30,19 +30,21 @@ impl<const W: usize> Scratch<W> {
 }
 
 impl Sketcher {
-    /// Returns the 64-bit MinHash fingerprint of a text, one bit of each of 64 minima over its set
-    /// of features, or `None` if the text has no feature.
+    /// Returns the 64-bit MinHash fingerprint of a text. The fingerprint has one bit of each of 64
+    /// minima, which are computed from the set of features of the text. Returns `None` if the text
+    /// has no feature.
     ///
-    /// Ignores the weight of the options. Takes time and memory like [`Sketcher::simhash64`], but
-    /// features are not counted. A long text needs 8 bytes more for each distinct feature only if
-    /// some bin stays empty: if almost all features of the text are equal, or if an attacker chose
-    /// them so.
+    /// Ignores the option `weight`. Takes time and memory like [`Sketcher::simhash64`], but no
+    /// memory for counts of features. While one of the 64 bins of the fingerprint has no minimum,
+    /// the memory also contains 8 bytes for each distinct feature. In a long text, a bin stays
+    /// empty only if almost all features are equal, or if an attacker chose the features.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.minhash64_without(text, None, check)
     }
 
-    /// Like [`Sketcher::minhash64`], but leaves out the features of a text that are in the set
-    /// `without`. Returns `None` if no feature remains.
+    /// Like [`Sketcher::minhash64`], but ignores the features of the text that are in `without`, a
+    /// set of common features. If `without` is `None`, ignores no features. Returns `None` if no
+    /// feature remains.
     pub fn minhash64_without(
         &mut self,
         text: &str,
@@ -54,15 +56,15 @@ impl Sketcher {
         bits.map(|[word]| word)
     }
 
-    /// Returns the 128-bit MinHash fingerprint of a text: one bit of each of 128 minima over its
-    /// set of features. Returns `None` if the text has no feature. Otherwise like
-    /// [`Sketcher::minhash64`].
+    /// Returns the 128-bit MinHash fingerprint of a text: one bit of each of 128 minima. Returns
+    /// `None` if the text has no feature. Otherwise like [`Sketcher::minhash64`].
     pub fn minhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.minhash128_without(text, None, check)
     }
 
-    /// Like [`Sketcher::minhash128`], but leaves out the features of a text that are in the set
-    /// `without`. Returns `None` if no feature remains.
+    /// Like [`Sketcher::minhash128`], but ignores the features of the text that are in `without`, a
+    /// set of common features. If `without` is `None`, ignores no features. Returns `None` if no
+    /// feature remains.
     pub fn minhash128_without(
         &mut self,
         text: &str,

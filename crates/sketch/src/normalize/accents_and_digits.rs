@@ -11,8 +11,9 @@ use crate::options::{Accents, Digits, Normalize};
 /// Returns `text` without accents, if `options.accents` is [`Accents::Remove`], and with each digit
 /// replaced by 0, if `options.digits` is [`Digits::Zero`]. `text` is not normalised yet.
 ///
-/// Both steps work on the NFKD form, in which accents are separate characters, and `²` and
-/// full-width digits are digits. Calls the cancellation check `check` every few 10 kB.
+/// Both steps work on the NFKD form of the text. In this form, accents are separate characters, and
+/// plain digits replace characters such as `²` and full-width digits. Calls the cancellation check
+/// `check` every few 10 kB.
 pub(crate) fn fold_accents_and_digits<'a>(
     text: Cow<'a, str>,
     options: Normalize,
@@ -42,10 +43,14 @@ pub(crate) fn fold_accents_and_digits<'a>(
     Cow::Owned(out)
 }
 
-/// Returns true for a mark that [`Accents::Remove`] removes: the combining diacritical marks of
-/// Unicode, the points and accents of Hebrew, and the vowel signs of Arabic with hamza and madda
-/// above and below. The vowel signs of India and South-East Asia are kept, because they are
-/// letters of the word. So are the voicing marks of Japanese.
+/// Returns true for the marks that [`Accents::Remove`] removes:
+///
+/// - the combining diacritical marks of Unicode
+/// - the points and accents of Hebrew
+/// - the vowel signs and similar marks of Arabic, such as hamza and madda above a letter
+///
+/// The vowel signs of India and South-East Asia are kept, because they are letters of the word. The
+/// voicing marks of Japanese are also kept.
 const fn is_accent(c: char) -> bool {
     matches!(
         c,
@@ -151,7 +156,8 @@ mod tests {
         assert_eq!(with(BOTH, "Été 2024"), "ete 0000");
     }
 
-    /// The standard library may know more digits than Unicode 17.
+    /// The table has the 770 digits of Unicode 17, and all are numeric characters of the standard
+    /// library. The library may know more digits.
     #[test]
     fn digits_are_those_of_unicode_17() {
         assert!(ZEROS.windows(2).all(|w| w[0] + 10 <= w[1]));

@@ -35,8 +35,8 @@ pub(crate) enum Class {
     /// Non-ASCII punctuation that joins the words around it in some contexts. At the start of a
     /// text it joins nothing, and so it joins nothing directly after a cut.
     Mid,
-    /// Letter that the word-break rules treat like an ASCII letter (ALetter). Normalisation changes
-    /// it only by case folding, in any context, and keeps its length in UTF-8.
+    /// Letter that the word-break rules treat like an ASCII letter (ALetter). Normalisation only
+    /// folds its case, whatever characters surround it, and keeps its length in UTF-8.
     Letter,
     /// Other letter that normalisation never changes: Hebrew, Katakana.
     OtherLetter,

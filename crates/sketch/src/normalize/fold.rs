@@ -37,8 +37,8 @@ const LOW: [u16; DIRECT] = {
 };
 
 /// Returns the full case folding of `c` (CaseFolding.txt, status C and F). The second character is
-/// `None` except for ß and ẞ. `c` must have no decomposition or satisfy
-/// [`folds_without_decomposition`].
+/// `None` except for ß and ẞ. If `c` has a decomposition, it must satisfy
+/// [`folds_without_decomposition`]. Otherwise the result may be wrong.
 #[inline]
 pub(crate) fn fold(c: char) -> (char, Option<char>) {
     if (c as usize) < DIRECT {
@@ -69,9 +69,9 @@ fn fold_by_search(c: char) -> char {
     }
 }
 
-/// Returns true if the case folding of `c`, a character of a text in NFKC, equals the case folding
-/// of its decomposition. Returns false if folding would change a mark: the dot of İ, or the iota
-/// below a Greek vowel, which becomes a letter.
+/// Returns true if the case of `c` can be folded without decomposing `c` first, because the result
+/// is the same. `c` is a character of a text in NFKC. Returns false for characters in which case
+/// folding changes a mark: the dot of İ, or the iota below a Greek vowel, which becomes a letter.
 #[inline]
 pub(super) const fn folds_without_decomposition(c: char) -> bool {
     !matches!(

@@ -1,4 +1,7 @@
-//! Computes the normal form of a text, from which tokens are made.
+//! Computes the normal form of a text, from which tokens are made. Texts that differ only in case,
+//! width, composition or invisible characters have the same normal form. A text can be divided at a
+//! normalisation boundary: the characters on one side do not change the normal form of the other
+//! side.
 //!
 //! The normal form of a text X is toNFKC_Casefold(NFKD(X)) of the Unicode Standard (section 3.13,
 //! R5). Compatibility characters are replaced by their equivalents. Upper case becomes lower case
@@ -27,7 +30,8 @@ use fold::folds_without_decomposition;
 pub(crate) use fold::{fold, is_ignorable};
 pub(crate) use leading::{is_common_han, leading_ascii, leading_han};
 
-/// Returns the normal form of a text.
+/// Returns the normal form of a text (see the [module](self)): case, width, composition and
+/// invisible characters make no difference.
 ///
 /// ```
 /// assert_eq!(neardup_sketch::normalize::normalized("Ｓtraße ①"), "strasse 1");
@@ -117,9 +121,12 @@ fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
 }
 
 /// Normalises the characters at the start of `text` one by one, and appends the results to `out`.
-/// Stops before a character that cannot be normalised alone, because it is in [`Class::Other`] or a
-/// mark follows it, and after a character that ASCII or Han follows. Returns the number of bytes
-/// read, and the next character if it cannot be normalised alone.
+/// Returns the number of bytes read, and the character that stopped the function, if it cannot be
+/// normalised alone. Otherwise the second result is `None`.
+///
+/// A character cannot be normalised alone if [`normalized_alone`] has no result for it, or if a
+/// mark follows it. After the first character, the function also stops before ASCII and common Han
+/// characters, because the caller copies long runs of these faster.
 fn push_independent(text: &str, out: &mut String) -> (usize, Option<char>) {
     let mut chars = text.char_indices();
     let Some((_, mut c)) = chars.next() else {
@@ -148,9 +155,9 @@ fn push_independent(text: &str, out: &mut String) -> (usize, Option<char>) {
     }
 }
 
-/// Returns the normal form of `c`, which has one or two characters, or `None` if `c` cannot be
-/// normalised alone. Characters before `c` do not change its normal form. A character after `c`
-/// changes it only if that is a mark (see [`Class::never_combines`]).
+/// Returns the normal form of `c`, which has one or two characters. Returns `None` if `c` cannot be
+/// normalised alone. The neighbours of `c` do not change the result, except a mark directly after
+/// `c` (see [`Class::never_combines`]).
 #[inline]
 fn normalized_alone(c: char) -> Option<(char, Option<char>)> {
     match Class::from_char(c) {
@@ -169,7 +176,8 @@ fn normalized_alone(c: char) -> Option<(char, Option<char>)> {
 
 /// Appends the normal form of `text` to `out`.
 ///
-/// There must be a normalisation boundary between the previous content of `out` and `text`.
+/// A normalisation boundary must separate the text in `out` from `text`: neither may change the
+/// normal form of the other.
 pub(crate) fn push_normalized(text: &str, out: &mut String) {
     if is_nfkc_quick(text.chars()) == IsNormalized::Yes && folds_in_place(text) {
         out.ensure_room(text.len());
@@ -184,20 +192,20 @@ pub(crate) fn push_normalized(text: &str, out: &mut String) {
 /// Checks that the memory for reordering the marks of `text` can be allocated, and unwinds
 /// otherwise.
 pub(crate) fn ensure_reordering(text: &str) {
-    /// Maximum length in bytes of a text for which no memory is checked: reordering its marks takes
-    /// no more memory than the allocator's reserve.
+    /// Maximum length in bytes of a text that is not checked. Reordering its marks takes no more
+    /// memory than the allocator of the process has in reserve ([`crate::memory`]).
     const SHORT: usize = 1 << 15;
-    /// Maximum bytes of memory for each byte of text. At worst every character is a mark. A list of
-    /// the marks takes 8 bytes for each, and half as much to sort it; a second list takes 4 bytes
-    /// for each. Lists double when they grow.
+    /// Maximum bytes of memory for each byte of text. In the worst case, every character is a mark.
+    /// A list takes 8 bytes for each mark, and sorting the list takes half as much. A second list
+    /// takes 4 bytes for each mark. The lists double when they grow.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());
     }
 }
 
-/// Returns true if `text`, which must be in NFKC, gets its normal form by folding the case of each
-/// character by itself.
+/// Returns true if the normal form of `text` results from removing ignorable characters and folding
+/// the case of each other character by itself. `text` must be in NFKC.
 fn folds_in_place(text: &str) -> bool {
     let mut ignored = false;
     text.chars().all(|c| {
@@ -223,8 +231,8 @@ const MAX_PIECE: usize = 1 << 20;
 /// Returns the length in bytes of the first piece of `text` that can be normalised alone.
 ///
 /// After about 16 kB, a piece ends before the next character that never combines with the previous
-/// character. If there is no such character within 1 MB, the piece ends there anyway, to bound the
-/// memory for reordering marks. Real texts have no run of characters of this length that combine.
+/// character. If there is no such character within 1 MB, the piece ends after 1 MB, to bound the
+/// memory for reordering marks. Real texts have no such long run of characters that combine.
 pub(crate) fn piece_len(text: &str) -> usize {
     if text.len() <= PIECE {
         return text.len();
@@ -237,13 +245,14 @@ pub(crate) fn piece_len(text: &str) -> usize {
         .map_or(to, |(at, _)| from + at)
 }
 
-/// Returns true if a new piece of a text can start with `c`: neither `c` nor the characters before
-/// it change the normal form of the other.
+/// Returns true if a new piece of a text can start with `c`: `c` does not change the normal form of
+/// the characters before it, and they do not change the normal form of `c`.
 fn is_piece_start(c: char) -> bool {
     normalized_alone(c).is_some() || is_boundary(c) || c.nfkd().next().is_some_and(is_boundary)
 }
 
-/// Returns true if a normalisation boundary always precedes `c`, and `c` is its own normal form.
+/// Returns true if a normalisation boundary always precedes `c`, and the normal form of `c` is its
+/// case folding.
 fn is_boundary(c: char) -> bool {
     canonical_combining_class(c) == 0
         && is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes
@@ -282,7 +291,7 @@ mod tests {
         assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// Each character folds as its decomposition does, on which [`folds_in_place`] relies.
+    /// Each character folds as its decomposition does. [`folds_in_place`] relies on this.
     #[test]
     fn every_character_folds_as_its_decomposition() {
         for c in '\0'..=char::MAX {

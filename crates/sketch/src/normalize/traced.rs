@@ -19,9 +19,9 @@ const BYTES_PER_MARK: usize = 1 << 12;
 
 /// Normal form of a text, in which each part can be traced back to its characters in the text.
 ///
-/// The text is normalised in segments of one or a few characters. The positions of some segments
-/// are stored ([`Mark`]). The position of any other segment is found by normalising the text after
-/// a stored position again. So most of the memory is that of the normal form.
+/// The text is normalised in segments of one or a few characters. The positions of only some
+/// segments are stored ([`Mark`]). To find the position of another segment, the text is normalised
+/// again from the stored position before it. So most of the memory is that of the normal form.
 pub(crate) struct TracedText<'a> {
     /// Normal form of the whole text.
     pub normal: String,

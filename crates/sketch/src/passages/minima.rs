@@ -1,10 +1,12 @@
-//! Finds the minima of all windows of a sequence of hashes, as a set.
+//! Finds the minimum of each window of a sequence of hashes, and returns the set of these minima. A
+//! window is a fixed number of consecutive hashes.
 
 use crate::feature_list::sort;
 use crate::memory::GrowVec;
 
-/// Value that replaces the hash of a feature that is left out. It is the greatest value, so it is
-/// the minimum of a window only if the window has no other hashes. Such a minimum is dropped.
+/// Value by which the caller replaces the hash of a feature to leave out, such as a common feature.
+/// It is the greatest value, so it is the minimum of a window only if the window has no other
+/// hashes. Such a minimum is dropped.
 pub(super) const LEFT_OUT: u64 = u64::MAX;
 /// Number of minima in [`WindowMinima::found`] at which duplicates are removed for the first time.
 const MERGE_AT: usize = 1 << 16;
@@ -17,14 +19,14 @@ const KEPT: usize = 1 << 15;
 /// The sequence is cut into blocks of the length of a window. A window is a suffix of a block and a
 /// prefix of the next block, so its minimum is the lesser of the minima of these two parts (van
 /// Herk, "A fast algorithm for local minimum and maximum filters", Pattern Recognition Letters 13,
-/// 1992). This takes three comparisons for each hash, for any hashes.
+/// 1992). So each hash takes three comparisons, whatever the hashes are.
 #[derive(Default)]
 pub(crate) struct WindowMinima {
     /// Hashes of the current block; the first `filled` elements are set. Its length is the number
     /// of hashes in a window.
     block: Vec<u64>,
     /// For each position of the previous block, the minimum from this position to the end of the
-    /// block. One more element is [`LEFT_OUT`], the minimum of no hashes.
+    /// block. An additional last element is [`LEFT_OUT`], the minimum of no hashes.
     suffixes: Vec<u64>,
     /// Number of hashes in the current block.
     filled: usize,
@@ -80,9 +82,9 @@ impl WindowMinima {
         }
     }
 
-    /// Adds hashes that fit into the current block. Each hash ends a window. If the window's
-    /// minimum differs from that of the preceding window, it is written to `changes`, from index
-    /// `from` on. Returns the number of minima written.
+    /// Adds hashes that fit into the current block. Except in the first block, each hash ends a
+    /// window. If the minimum of this window differs from that of the preceding window, writes it
+    /// to `changes`, from index `from` on. Returns the number of minima written.
     #[inline]
     fn add_to_block(&mut self, hashes: &[[u64; 1]], from: usize) -> usize {
         let end = self.filled + hashes.len();
@@ -140,7 +142,8 @@ impl WindowMinima {
     }
 
     /// Ends the sequence. Returns the distinct minima of all windows, in ascending order as signed
-    /// numbers. A sequence shorter than a window has the minimum of all its hashes.
+    /// numbers. A sequence shorter than a window has one minimum, that of all its hashes. Windows
+    /// in which all hashes are [`LEFT_OUT`] have none.
     pub fn finish(&mut self, check: &mut dyn FnMut()) -> Vec<u64> {
         if !self.any_full && self.filled > 0 {
             self.found.grow_push(self.prefix);

@@ -44,7 +44,7 @@ pub(crate) use minima::WindowMinima;
 pub use shared::{SharedPassage, SharedPassages};
 pub use token_sequence::TokenSequence;
 
-/// Maximum [`PassageLength`], in tokens.
+/// Maximum [`PassageLength`], in tokens. [`PassageLength::new`] rejects a greater length.
 pub const MAX_LENGTH: usize = 10_000;
 
 /// Minimum length of a passage in tokens, from 1 to [`MAX_LENGTH`]. All passages of at least this
@@ -58,8 +58,8 @@ impl PassageLength {
     ///
     /// # Errors
     ///
-    /// If the length is not from 1 to [`MAX_LENGTH`] or less than a shingle, or if the tokens are
-    /// keywords, which are not in text order.
+    /// If the length is outside 1 to [`MAX_LENGTH`], or is less than `options.shingle`, or if the
+    /// tokens are keywords, which are not in text order.
     pub fn new(length: i64, options: &TextOptions) -> Result<Self, PassageError> {
         if options.tokens.are_keywords() {
             return Err(PassageError::Unordered);

@@ -1,4 +1,5 @@
-//! Finds the longest runs of symbols (numbers of tokens) that two sequences share.
+//! Finds the longest runs of symbols that two sequences share. A symbol is a number that stands for
+//! a token.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -102,12 +103,13 @@ fn maximal_runs(
 /// covers the start, the end or all of the shorter run. The positions of the shorter run that are
 /// still free are therefore contiguous.
 struct FreePositions {
-    /// For each position, where to look for the next free position: the position itself if it is
-    /// free, otherwise a later position without a free one in between.
+    /// Links for finding the first free position that is not before position i. `after[i]` is i if
+    /// position i is free. Otherwise it is a later position, and no position from i to `after[i]` -
+    /// 1 is free.
     after: Vec<u32>,
-    /// For each end of a range, where to look for the last free position before it: the end itself
-    /// if the position before it is free, otherwise an earlier end without a free position in
-    /// between.
+    /// Links for finding the last free position before position i. `before[i]` is i if position i -
+    /// 1 is free, or if i is 0. Otherwise it is a lower number, and no position from `before[i]` to
+    /// i - 1 is free.
     before: Vec<u32>,
 }
 

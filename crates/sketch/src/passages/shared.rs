@@ -15,11 +15,11 @@ use crate::text_changes::beginnings;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedPassage {
     /// Position of the passage in the first text. With the option `html`, the position is in the
-    /// visible text of the page. `None` if the tokens were not found in the text again, which
-    /// happens after a megabyte without a word boundary.
+    /// visible text of the page. The text is tokenized again to find the position. `None` if this
+    /// fails, which happens after a megabyte without a word boundary.
     pub a: Option<CharSpan>,
     /// Position of the first occurrence of the passage in the second text, measured like `a`.
-    /// `None` if the tokens were not found in the second text again.
+    /// `None` if the position cannot be found.
     pub b: Option<CharSpan>,
     /// Number of tokens of the passage.
     pub tokens: usize,
@@ -41,8 +41,8 @@ pub struct SharedPassages {
 
 impl SharedPassages {
     /// Finds the passages of at least `length` tokens that two texts share. Compares the tokens
-    /// themselves, not hashes. Ignores the shingle of the options. Calls the cancellation check
-    /// `check` every few 100 kB.
+    /// themselves, not hashes. Ignores `options.shingle`. Calls the cancellation check `check`
+    /// every few 100 kB.
     ///
     /// Passages are chosen one after the other: each passage is the longest run of tokens of `a`
     /// that `b` contains and that does not overlap an earlier passage in `a`. So the number of
@@ -216,8 +216,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// A run of `length` tokens that two texts share adds a hash to both sets, and is in a
-        /// shared passage. This holds for any texts around it.
+        /// If two texts share a run of `length` tokens, their sets of passage hashes share a hash,
+        /// and the run is in a shared passage. This holds for any text around the run.
         #[test]
         fn what_is_shared_is_found(
             common in any_text(),

@@ -25,12 +25,14 @@ const MIN_SLOTS: usize = 1 << 6;
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Suffix link: index of another state. It represents the longest suffix of these parts that
-    /// has more occurrences than the parts themselves.
+    /// Suffix link: index of the state of a shorter part. This part is the longest suffix of the
+    /// parts in this state that occurs more often than they do. [`NONE`] in the first state.
     link: u32,
-    /// Position in the sequence after the last symbol of the first occurrence of these parts.
+    /// Position in the sequence after the first occurrence of the parts in this state. All these
+    /// parts end there.
     first_end: u32,
-    /// Index of the last edge that was added to this state, or [`NONE`].
+    /// Index of the last edge that was added to this state, or [`NONE`]. The field `next` of each
+    /// edge links to the edge before.
     edges: u32,
 }
 
@@ -118,10 +120,10 @@ impl SuffixAutomaton {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Divides the state `to`, to which the edge with `symbol` leads from `state`. Returns a new
-    /// state, which gets the shorter parts of `to`: those at most one symbol longer than the
-    /// longest part of `state`. The shorter parts also occur at the end of the sequence, after
-    /// `symbol` was appended. The longer parts, which do not, stay in `to`.
+    /// Divides the state `to` after `symbol` was appended to the sequence, and returns the new
+    /// state. The edge with `symbol` leads from `state` to `to`. The parts of `to` that are at most
+    /// one symbol longer than the longest part of `state` now also occur at the end of the
+    /// sequence. These parts move to the new state, and the longer parts stay in `to`.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,

@@ -1,4 +1,5 @@
-//! Chooses the hashes of the passages of a text: [`Sketcher::passages`].
+//! Chooses the hashes of the passages of a text: [`Sketcher::passages`]. A window is a fixed number
+//! of consecutive feature hashes, and the minimum of each window is chosen.
 
 use std::ops::Range;
 
@@ -15,7 +16,8 @@ use crate::sketcher::Sketcher;
 /// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
 
-/// Sink that hashes the features of a text in text order, and adds the hashes to the windows.
+/// Sink that hashes the features of a text in text order, and passes the hashes to `minima`, which
+/// finds the minimum of each window of consecutive hashes.
 struct PassageSink<'a, 'c> {
     minima: &'a mut WindowMinima,
     /// Hashes of one batch of features.
@@ -26,7 +28,7 @@ struct PassageSink<'a, 'c> {
 }
 
 impl PassageSink<'_, '_> {
-    /// Adds the batch of feature hashes in `hashes` to the windows. Replaces the hash of each
+    /// Passes the batch of feature hashes in `hashes` to `minima`. First replaces the hash of each
     /// feature of the set `without` by [`LEFT_OUT`].
     fn add_hashes(&mut self) {
         for hash in &mut self.hashes {
@@ -62,10 +64,11 @@ impl FeatureSink for PassageSink<'_, '_> {
 impl Sketcher {
     /// Returns hashes of the passages of a text, chosen by winnowing ([`crate::passages`]): texts
     /// that share a run of `length` tokens share a hash. The hashes are distinct and in ascending
-    /// order as signed numbers. The weight of the options does not matter.
+    /// order as signed numbers. Ignores the option `weight`.
     ///
-    /// Leaves out the features of the set `without`. Two texts that share a run of `length` tokens
-    /// then share a hash if at least one feature of the run is not in the set.
+    /// Leaves out the features that are in `without`, a set of common features; `None` leaves out
+    /// nothing. Two texts that share a run of `length` tokens then share a hash if at least one
+    /// feature of the run is not in the set.
     ///
     /// Time is linear in the length of the text, plus the time to sort the hashes. Memory is that
     /// of the hashes. Calls the cancellation check `check` every few 100 kB.

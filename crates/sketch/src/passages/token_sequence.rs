@@ -13,15 +13,16 @@ use crate::tokens::FeatureExtractor;
 pub struct TokenSequence {
     /// Bytes of the tokens, each followed by the separator, as [`crate::feature_spans`] expects.
     bytes: Vec<u8>,
-    /// Start of each token in `bytes`, and the length of `bytes`.
+    /// Offset in `bytes` of the start of each token. The last element is the length of `bytes`.
     starts: Vec<usize>,
-    /// Byte after each token. `None` for characters, which have no separator.
+    /// Byte after each token in `bytes`. `None` if the tokens are characters, which have no
+    /// separator.
     separator: Option<u8>,
 }
 
 impl TokenSequence {
-    /// Splits `text` into tokens. Ignores the shingle of the options. Calls the cancellation check
-    /// `check` every few 100 kB.
+    /// Splits `text` into tokens. Ignores `options.shingle`. Calls the cancellation check `check`
+    /// every few 100 kB.
     #[must_use]
     pub fn new(text: &str, options: &TextOptions, check: &mut dyn FnMut()) -> Self {
         let mut sequence = Self {
@@ -37,7 +38,8 @@ impl TokenSequence {
         sequence
     }
 
-    /// Returns the byte after each token, or `None` for characters.
+    /// Returns the byte that follows each token in [`TokenSequence::bytes()`], for tokens of the
+    /// kind `tokens`. Returns `None` if the tokens are characters, which have no separator.
     #[must_use]
     pub fn separator(tokens: Tokens) -> Option<u8> {
         tokens.separator()
@@ -61,8 +63,8 @@ impl TokenSequence {
         &self.bytes
     }
 
-    /// Returns the offset of each token in [`TokenSequence::bytes()`]. One more element is the
-    /// number of bytes.
+    /// Returns the offset of each token in [`TokenSequence::bytes()`], in text order. The last
+    /// element is the total number of bytes.
     #[must_use]
     pub fn starts(&self) -> &[usize] {
         &self.starts
@@ -76,11 +78,11 @@ impl TokenSequence {
         self.starts[tokens.start]..self.starts[tokens.end] - separator
     }
 
-    /// Returns where each of `runs` is in the text. A run is a range of tokens, counted from 0 in
-    /// text order. The sequence does not store positions, so this function tokenizes the text
-    /// again. `text` and `options` are those of [`TokenSequence::new`]. A result is `None` if its
-    /// tokens cannot be located, which happens after a megabyte without a word boundary. If the
-    /// text is HTML, the result refers to its visible text.
+    /// Returns the position in the text of each run of `runs`, in the same order. A run is a range
+    /// of tokens, counted from 0 in text order. The sequence does not store positions, so this
+    /// function tokenizes the text again. `text` and `options` are those of [`TokenSequence::new`].
+    /// A result is `None` if its tokens cannot be located, which happens after a megabyte without a
+    /// word boundary. If the text is HTML, the result refers to its visible text.
     #[must_use]
     pub fn spans(
         &self,

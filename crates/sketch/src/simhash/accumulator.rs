@@ -194,8 +194,9 @@ impl<const W: usize> Accumulator<W> {
         add_all_portable(&mut self.set, features);
     }
 
-    /// Adds features of the same weight, `weight`, to the sums. `group` has one popcount for each
-    /// word of the hashes: it has counted, for each bit, the features whose hash has this bit set.
+    /// Adds a group of features to the sums. Each feature has the weight `weight`. `group` has one
+    /// counter for each word of the hashes. The counter has counted, for each bit of the word, the
+    /// features whose hash has this bit set.
     pub(super) fn add_group(&mut self, group: &mut [PositionalPopcount; W], weight: u64) {
         self.total += group[0].len * weight;
         for (set, counted) in self.set.iter_mut().zip(group) {
@@ -213,7 +214,9 @@ impl<const W: usize> Accumulator<W> {
         }
     }
 
-    /// Returns the simhash, or `None` if the total weight is 0. A bit is 0 if its sum is a tie.
+    /// Returns the simhash, or `None` if the total weight is 0. A bit is 1 if the features with
+    /// this bit in their hashes have more than half of the total weight. Otherwise it is 0, also if
+    /// they have exactly half.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (self.total > 0).then(|| (self.set.each_ref()).map(|sums| above_half(sums, self.total)))
     }

@@ -23,8 +23,9 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     /// Number of words of a block.
     const BLOCK: usize = 2 + 64 * W;
 
-    /// Creates an accumulator with the memory `words`: empty, or a copy of the words of another
-    /// accumulator ([`ExactAccumulator::words`]), whose sums it continues.
+    /// Creates an accumulator that stores its sums in `words`. For a new sum, `words` must be
+    /// empty. To continue the sums of another accumulator, it must be a copy of that accumulator's
+    /// words ([`ExactAccumulator::words`]).
     ///
     /// # Panics
     ///
@@ -108,13 +109,15 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     }
 
     /// Returns the simhash, most significant word first, or `None` if no weight above zero was
-    /// added. A bit is 0 if its sum is a tie.
+    /// added. If the features with a bit in their hashes have the same total weight as the features
+    /// without it, the bit is 0.
     pub fn simhash(&self) -> Option<[u64; W]> {
         (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
     }
 
-    /// Returns true if the exact sum of the definition ([`super`]) at the bit position `bit` is
-    /// above zero.
+    /// Returns true if the simhash has the bit `bit`: the features with this bit in their hashes
+    /// have a greater total weight than the features without it. `bit` counts from the lowest bit
+    /// of the first word.
     fn is_positive(&self, bit: usize) -> bool {
         // Sum over the blocks with higher exponents, in units of 2^(`above` - 1074). `above` is the
         // lowest of these exponents.

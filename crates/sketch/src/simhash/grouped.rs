@@ -18,8 +18,8 @@ pub(crate) struct GroupedAccumulator<const W: usize> {
     all: CountGroup<W>,
     /// `groups[i]` holds the features that occur i + 2 times.
     groups: [CountGroup<W>; GROUPS],
-    /// Maximum number of repeated features in one call of [`GroupedAccumulator::add`] that are
-    /// added one by one, without `groups`, because this is faster for a few features.
+    /// If one call of [`GroupedAccumulator::add`] has at most this many repeated features, they are
+    /// added one by one, without `groups`. This is faster for a few features.
     few: usize,
     /// Sums of the features that are added one by one.
     rest: Accumulator<W>,
@@ -135,7 +135,7 @@ impl<const W: usize> Default for GroupedAccumulator<W> {
 
 impl<const W: usize> GroupedAccumulator<W> {
     /// Forgets all features of the previous text. `weight` maps a number of occurrences, at least
-    /// 1, to a weight, and is monotonic.
+    /// 1, to a weight. More occurrences must not have less weight.
     pub fn reset(&mut self, weight: fn(u64) -> u64) {
         (self.weight, self.once) = (weight, weight(1));
         self.rest = Accumulator::default();
@@ -178,7 +178,8 @@ impl<const W: usize> GroupedAccumulator<W> {
         }
     }
 
-    /// Returns the simhash, or `None` if no feature was added. A bit is 0 if its sum is a tie.
+    /// Returns the simhash, or `None` if no feature was added. If the features with a bit in their
+    /// hashes have the same total weight as the features without it, the bit is 0.
     pub fn simhash(&mut self) -> Option<[u64; W]> {
         self.rest.add_all(self.rest_batch.take());
         self.all.finish(self.once, &mut self.rest);

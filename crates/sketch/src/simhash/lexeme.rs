@@ -45,8 +45,9 @@ where
             .add(FeatureHash::new(lexeme), lexeme_weight(occurrences));
     }
 
-    /// Returns the simhash, most significant word first, or `None` if no lexeme was added. A bit is
-    /// 0 if its sum is a tie.
+    /// Returns the simhash, most significant word first, or `None` if no lexeme was added. If the
+    /// features with a bit in their hashes have the same total weight as the features without it,
+    /// the bit is 0.
     #[must_use]
     pub fn simhash(&self) -> Option<[u64; W]> {
         self.0.simhash()

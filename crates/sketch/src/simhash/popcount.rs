@@ -2,22 +2,22 @@
 
 /// Counts, for each of the 64 bit positions, the words that have this bit set.
 ///
-/// The portable code adds words bit-sliced. A Harley-Seal tree of carry-save adders reduces 16
-/// words to one word of sixteens (Mula, Kurz, Lemire, "Faster population counts using AVX2
-/// instructions", 2018), and only the sixteens are spread to byte counters. These are plain 64-bit
-/// operations, about three cycles a word. With AVX-512, each word of a short list is a mask that
-/// adds 1 to some of 64 byte counters, one cycle each. For a long list, the AVX-512 code runs the
-/// tree on eight words at once.
+/// The portable code keeps small counts bit-sliced: one word holds the same binary digit of all 64
+/// counts. A Harley-Seal tree of carry-save adders adds 16 words to these counts, and returns one
+/// carry word, in which each set bit counts 16 (Mula, Kurz, Lemire, "Faster population counts using
+/// AVX2 instructions", 2018). Only the carry word is added to byte counters. These are plain 64-bit
+/// operations, about three cycles for each added word. With AVX-512, each word of a short list is a
+/// mask that adds 1 to some of 64 byte counters, one cycle each. For a long list, the AVX-512 code
+/// runs the tree on eight words at once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
-    /// Pending counts in binary, lowest digit: bit i is the digit of value 1 of the count for bit
-    /// position i.
+    /// Lowest binary digit (value 1) of each pending count. Bit i belongs to bit position i.
     ones: u64,
-    /// Pending counts in binary: bit i is the digit of value 2 of the count for bit position i.
+    /// Second binary digit (value 2) of each pending count. Bit i belongs to bit position i.
     twos: u64,
-    /// Pending counts in binary: bit i is the digit of value 4 of the count for bit position i.
+    /// Third binary digit (value 4) of each pending count. Bit i belongs to bit position i.
     fours: u64,
-    /// Pending counts in binary: bit i is the digit of value 8 of the count for bit position i.
+    /// Fourth binary digit (value 8) of each pending count. Bit i belongs to bit position i.
     eights: u64,
     /// Pending counts in units of 16, as byte counters. Byte j of element i belongs to bit position
     /// 8 * i + j.
@@ -36,7 +36,8 @@ pub(super) struct PositionalPopcount {
 #[cfg(target_arch = "x86_64")]
 const MIN_TREE_HASHES: usize = 128;
 
-/// For each value of a byte, a word with bit j of the byte in byte j.
+/// For each value of a byte, a word that spreads its bits over eight bytes: byte j of the word is
+/// bit j of the value, 0 or 1.
 const SPREAD: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -171,13 +172,15 @@ mod avx512 {
 
     /// Number of 64-byte vectors in a group, which [`add_group`] adds in one step.
     const GROUP: usize = 8;
-    /// Maximum number of groups whose sums fit in [`PLANES`] bits.
+    /// Maximum number of groups that are added to the same sums. The sums of more groups may not
+    /// fit in [`PLANES`] bits.
     const GROUPS: usize = 15;
-    /// Number of bits of a bit-sliced sum.
+    /// Number of bits of each sum. The sums are bit-sliced: a plane is a vector with one bit of
+    /// each sum.
     const PLANES: usize = 7;
 
-    /// Adds the word at index `word` of each hash to `counts`, eight words at once. The sums of
-    /// eight lanes are bit-sliced: each plane has one bit of each sum.
+    /// Adds the word at index `word` of each hash to `counts`, eight words at once. The sums are
+    /// bit-sliced in planes, each with one bit of each sum.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add_many<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         const { assert!(8 % W == 0) };
@@ -243,8 +246,9 @@ mod avx512 {
         }
     }
 
-    /// Returns the total of the bit-sliced sums in `planes` for each bit position. A plane has
-    /// eight lanes, and only the lanes for the word at index `word` of a hash count.
+    /// Returns, for each bit position, the total of the bit-sliced sums in `planes`. A plane has
+    /// eight lanes of 64 bits, and the words of the hashes alternate in the lanes. Only the lanes
+    /// for the word at index `word` of a hash are added.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn sums<const W: usize>(planes: &[[u64; 8]], word: usize) -> [u8; 64] {

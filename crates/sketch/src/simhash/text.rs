@@ -16,18 +16,24 @@ impl Sketcher {
     /// The hash of a feature is [`crate::hash::feature_hash`]; see [`crate::weight`] for weights.
     /// Calls the cancellation check `check` every few 100 kB.
     ///
-    /// Time is linear in the length of the text. Memory beyond the text is about 300 kB, and up to
-    /// 80 MB for the counts of up to a million distinct features. Beyond that number, each token
-    /// takes 8 bytes (2.7 times the text for Chinese words, 1.4 times for English words, 8 times
-    /// for characters). The two longest tokens take twice the length of their normal forms, which
-    /// are at worst six times as long as the tokens in the text. A run of combining marks is
-    /// scanned without a call of `check`: hundreds of megabytes of marks take seconds.
+    /// Time is linear in the length of the text. Memory in addition to the text:
+    ///
+    /// - about 300 kB of buffers
+    /// - up to 80 MB for the counts of up to a million distinct features
+    /// - for more distinct features, 8 bytes for each token: 2.7 times the text for Chinese words,
+    ///   1.4 times for English words, 8 times for characters
+    /// - twice the length of the normal forms of the two longest tokens, which are at worst six
+    ///   times as long as the tokens in the text
+    ///
+    /// A run of combining marks is scanned without a call of `check`. Hundreds of megabytes of
+    /// marks take seconds.
     pub fn simhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.simhash64_without(text, None, check)
     }
 
-    /// Like [`Sketcher::simhash64`], but leaves out the features of a text that are in the set
-    /// `without`. Returns `None` if no feature remains.
+    /// Like [`Sketcher::simhash64`], but ignores the features of the text that are in `without`, a
+    /// set of common features. If `without` is `None`, ignores no features. Returns `None` if no
+    /// feature remains.
     pub fn simhash64_without(
         &mut self,
         text: &str,
@@ -52,14 +58,15 @@ impl Sketcher {
     /// Returns the 128-bit simhash of a text, or `None` if the text has no feature.
     ///
     /// Features and weights are those of [`Sketcher::simhash64`]. The hash of a feature is
-    /// [`crate::hash::feature_hash128`]. Counting the features takes one and a half times the
-    /// memory that 64 bits take. Beyond a million distinct features, each token takes 16 bytes.
+    /// [`crate::hash::feature_hash128`]. Counting the features takes 1.5 times as much memory as
+    /// for 64 bits. Beyond a million distinct features, each token takes 16 bytes.
     pub fn simhash128(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u128> {
         self.simhash128_without(text, None, check)
     }
 
-    /// Like [`Sketcher::simhash128`], but leaves out the features of a text that are in the set
-    /// `without`. Returns `None` if no feature remains.
+    /// Like [`Sketcher::simhash128`], but ignores the features of the text that are in `without`, a
+    /// set of common features. If `without` is `None`, ignores no features. Returns `None` if no
+    /// feature remains.
     pub fn simhash128_without(
         &mut self,
         text: &str,
@@ -127,7 +134,7 @@ mod tests {
         Sketcher::new(*DEFAULT).simhash128(text, &mut || ())
     }
 
-    /// Returns any options except jieba and HTML, which have their own tests.
+    /// Returns a strategy for all options except jieba and HTML, which have their own tests.
     fn any_options() -> impl Strategy<Value = TextOptions> {
         (
             any_tokens(),
@@ -213,7 +220,8 @@ mod tests {
         }
     }
 
-    /// The simhash is right at each position of the border between two blocks of 64 bytes.
+    /// The simhash does not depend on where a border between two blocks of 64 bytes divides the
+    /// text.
     #[test]
     fn block_borders_do_not_matter() {
         for pattern in [

@@ -59,8 +59,8 @@ pub(super) fn tokenize(
 }
 
 /// Adds the words of `blocks`, up to `N` consecutive blocks, to `shingles`. `after` is the byte
-/// after the last block. `before` describes the character before the first block. When the function
-/// returns, it describes the last character of the last block.
+/// after the last block. `before` describes the character before the first block. The function
+/// changes it to describe the last character of the last block.
 fn add_words<const N: usize>(
     blocks: &[[u8; BLOCK]],
     after: u8,

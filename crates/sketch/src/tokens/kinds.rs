@@ -6,7 +6,8 @@ use std::fmt;
 use crate::named_option::{NamedOption, UnknownName, described_option};
 use crate::shingle::{LINE_SEPARATOR, SEPARATOR};
 
-/// Maximum number of keywords that a user can request for a text.
+/// Maximum number of keywords that a user can request for a text. [`Tokens::parse`] rejects a
+/// greater number.
 pub const MAX_KEYWORDS: usize = 10_000;
 
 /// Properties of a kind of tokens. The function that makes the tokens is chosen in
@@ -31,13 +32,14 @@ struct TokenKind {
 /// found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenOrder {
-    /// The tokens, with their separators, have all characters of the text in order. For each run of
-    /// white space, there is one space or separator.
+    /// The tokens follow each other without gaps: the tokens and the separators between them are
+    /// the whole text, in order. Each run of white space is one space or separator.
     Characters,
     /// The tokens are words in text order. Each word begins after the end of the previous word.
     Words,
-    /// The tokens are the words that the contained kind of tokens has, in text order, and also
-    /// shorter words within them. The shorter words precede the word that contains them.
+    /// The tokens are long words and shorter words within them. The long words are the tokens of
+    /// the kind that this variant contains, and are in text order. The shorter words precede the
+    /// long word that contains them.
     PartsOf(Tokens),
     /// The tokens have no order in the text, and are not combined into shingles.
     Keywords,
@@ -195,7 +197,7 @@ impl fmt::Display for TokensError {
             Self::UnknownName(error) => error.fmt(f),
             Self::KeywordNumber(name) => write!(
                 f,
-                "after \"{name}:\" stands the number of keywords, from 1 to {MAX_KEYWORDS}"
+                "the number of keywords after \"{name}:\" must be from 1 to {MAX_KEYWORDS}"
             ),
         }
     }

@@ -46,8 +46,8 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Returns true for characters whose first UTF-8 byte is not plain ([`is_plain`]). They include all
-/// white space.
+/// Returns true for all white space, and for all other characters that begin with the same byte as
+/// white space or are below U+0020. For these characters, [`is_plain`] is false.
 fn may_be_space(c: char) -> bool {
     matches!(c, '\0'..=' ' | '\u{80}'..='\u{BF}' | '\u{1000}'..='\u{3FFF}')
 }

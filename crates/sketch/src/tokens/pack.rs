@@ -16,8 +16,8 @@ pub(super) struct Words {
 
 /// Maximum number of words that can end in a block.
 const MAX_WORDS: usize = BLOCK / 2;
-/// Number of token starts that are written at once. Starts written after the start of the last
-/// token are meaningless.
+/// Number of token starts that are written at once. If fewer tokens start, the remaining elements
+/// get meaningless values, which are not used.
 const STARTS: usize = 8;
 
 /// Adds the words of consecutive blocks, in lower case, to `tokens`. `words` has the masks of each

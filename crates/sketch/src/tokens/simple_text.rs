@@ -1,5 +1,6 @@
 //! Converts text whose letters and punctuation behave like ASCII into a form that the ASCII
-//! tokenizer [`super::ascii`] reads.
+//! tokenizer [`super::ascii`] reads. The conversion ends at a cut position, where the text can be
+//! cut without changing a word.
 
 use crate::memory::GrowVec;
 use crate::normalize::class::Class;
@@ -22,11 +23,12 @@ pub(super) struct SimpleText {
     /// Number of bytes of removed characters. The original text is longer than `len` by this
     /// number.
     removed_bytes: usize,
-    /// Last position before the last removed character where the text can be cut without changing a
-    /// word. The first number is the offset of the position in `bytes`, and the second is its
-    /// offset in the original text.
+    /// Last cut position before the last removed character. The first number is its offset in
+    /// `bytes`, and the second is its offset in the original text. Both are 0 if there is no such
+    /// position.
     cut: (usize, usize),
-    /// Offset in `bytes` up to which cut positions have been searched.
+    /// Offset in `bytes` of the last removed character, or 0. The bytes before it need no further
+    /// search for `cut`.
     searched: usize,
 }
 
@@ -36,10 +38,11 @@ impl SimpleText {
         &self.bytes[..self.len]
     }
 
-    /// Simplifies the start of `text`. Stops at the first character that the simplified form cannot
-    /// represent, or after about [`SIMPLE`] bytes. If cutting the text there would change a word,
-    /// goes back to the last position where it would not. Returns the number of bytes of `text`
-    /// that were simplified. At least the first `ascii` bytes of `text` must be ASCII.
+    /// Simplifies the start of `text`. The first `ascii` bytes of `text` must be ASCII. Stops at
+    /// the first character that the simplified form cannot represent, or after about [`SIMPLE`]
+    /// bytes. If the text cannot be cut where the function stops, drops the simplified text after
+    /// the last cut position. Returns the number of bytes of `text` that were simplified, which may
+    /// be 0.
     pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);

@@ -1,9 +1,10 @@
-//! Splits a text into words, as the module [`super`] defines them.
+//! Splits a text into words, as the module [`super`] defines them. Common characters have fast
+//! paths, and a slower general path reads all other text. Paths change at cut positions, where the
+//! text can be cut without changing a word.
 //!
-//! The text is cut at positions where this cannot change a word ([`Class`]). ASCII and letters that
-//! behave like ASCII letters have a fast path ([`super::ascii`]), and so have Han, Hiragana and the
-//! punctuation between them ([`super::single_char`]). The general path normalises all other text
-//! and segments it by UAX 29.
+//! [`Class`] decides where a cut position is. ASCII and letters that behave like ASCII letters have
+//! a fast path ([`super::ascii`]), and so have Han, Hiragana and the punctuation between them
+//! ([`super::single_char`]). The general path normalises all other text and segments it by UAX 29.
 //!
 //! If the general path finds no cut position in a long text, it segments the text so far and adds
 //! the words of all segments but the last two, because more text may change these two. It adds a
@@ -21,15 +22,16 @@ use crate::normalize::{leading_ascii, piece_len, push_normalized};
 use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
-/// Number of bytes of text after which the general path ends at the next cut position, where the
-/// text can be cut without changing a word.
+/// Number of bytes of text after which the general path ends at the next cut position. It ends
+/// earlier only at a cut position before text that a fast path can read.
 const MAX_GENERAL_BYTES: usize = 1 << 13;
-/// Number of simple characters ([`Class::is_simple`]) that must follow a cut position for the
-/// general path to end there.
+/// Number of characters that the general path examines after a cut position before an ASCII
+/// character or a letter. It ends there before [`MAX_GENERAL_BYTES`] only if all of these
+/// characters are simple ([`Class::is_simple`]). This avoids changing paths for a few characters.
 const SIMPLE_AHEAD: usize = 16;
-/// Minimum number of bytes of ASCII that the ASCII tokenizer reads directly from the text if
-/// non-ASCII text follows without a cut position between. Less ASCII is copied to [`SimpleText`],
-/// together with the text that follows.
+/// Minimum length in bytes of a run of ASCII that the ASCII tokenizer reads directly from the text,
+/// even if the text cannot be cut at the end of the run. A shorter run is then copied to
+/// [`SimpleText`], together with the text that follows.
 const MIN_ASCII: usize = 1 << 12;
 /// Number of bytes of normalised text that the general path collects before it splits them into
 /// words.
@@ -156,8 +158,8 @@ impl WordTokenizer {
     }
 
     /// Adds the words of `normal` that no further text can change. Then adds the beginning of the
-    /// next, unfinished word, as far as no further text can change it. The next added word
-    /// completes this word.
+    /// next word as an open token, as far as no further text can change it. A later call adds the
+    /// rest of this word.
     ///
     /// Segments are found from left to right, independently of each other. The end of a segment
     /// depends on the next character that is not a mark (WB4). If that character is punctuation
@@ -190,9 +192,10 @@ impl WordTokenizer {
 }
 
 /// Returns how many bytes at the start of `text` the ASCII tokenizer can read directly, without a
-/// copy in [`SimpleText`]. `len` is the number of all ASCII bytes at the start. If the text can be
-/// cut after these, returns `len`. Otherwise returns the last offset within these bytes where the
-/// text can be cut. Returns 0 if there is none, or if `len` is less than [`MIN_ASCII`].
+/// copy in [`SimpleText`]. `len` is the length of the run of ASCII at the start. Returns `len` if
+/// the text can be cut after the run. Otherwise returns the last offset within the run where the
+/// text can be cut. Returns 0 if there is none, or if the run is shorter than [`MIN_ASCII`] and the
+/// text cannot be cut after it.
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
@@ -208,8 +211,8 @@ fn ascii_len(text: &str, len: usize) -> usize {
     last_break(&bytes[..len - 1])
 }
 
-/// Returns the length in bytes of the part of `text`, from its start, that must take the general
-/// path. A fast path can continue after this part.
+/// Returns the length in bytes of the start of `text` that must take the general path. After it,
+/// the caller tries the fast paths again.
 fn general_len(text: &str) -> usize {
     let mut chars = text.char_indices();
     let Some((_, first)) = chars.next() else {
@@ -237,12 +240,13 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the last offset in `segment`, in bytes, at which a long word can be divided: the text
-/// from this offset on is segmented as it is within the whole text. Returns 0 if there is none.
+/// Returns the last offset in bytes at which a long word, the segment `segment`, can be divided. If
+/// the text from this offset on is segmented by itself, its segments end where they end in the
+/// whole text. Returns 0 if there is no such offset.
 ///
-/// At this offset is a letter or digit that the word-break rules treat as such. After this
-/// character the rules are in the same state, whether the text begins with it or not. The first
-/// part also has a letter or digit, so both parts are words.
+/// The second part begins with a letter or digit that the word-break rules treat as a letter, a
+/// digit or Katakana. After such a character, the rules do not depend on the text before it. The
+/// first part also has a letter or digit, so both parts are words.
 fn last_join(segment: &str) -> usize {
     let Some((first, _)) = segment.char_indices().find(|&(_, c)| is_letter_or_digit(c)) else {
         return 0;
@@ -252,8 +256,8 @@ fn last_join(segment: &str) -> usize {
     join.map_or(0, |(at, _)| at)
 }
 
-/// Maximum number of characters, counted from the end of a segment, that [`last_join`] searches for
-/// a position to divide the segment. It finds no position before them.
+/// Maximum number of characters at the end of a segment in which [`last_join`] searches for a
+/// position to divide the segment. If these characters have none, it returns 0.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
 /// Returns true if the word-break rules join `c` with a `_` after it (WB13a): if they treat `c` as

@@ -1,5 +1,6 @@
 //! `neardup_remark`: sets all marks of a table as the trigger would have set them if the rows had
-//! been inserted in the order of their keys, or in the caller's order of preference.
+//! been inserted in the order of their keys, or in the caller's order of preference. The mark of a
+//! near-duplicate is the key of its original, which is the row that it repeats.
 //!
 //! Reads the rows in that order. All originals before a row are then known, and the index contains
 //! them without a mark, so one search finds the nearest original. A row without a near original
@@ -147,7 +148,7 @@ fn remark(table: Rel, types: ExtensionTypes, options: RemarkOptions) -> u64 {
             }
             _ => UserError::new(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("a mark of table \"{}\" cannot be renewed", table.shown()),
+                format!("could not update a mark in table \"{}\"", table.shown()),
             )
             .detail("Another trigger or a rule prevents the update of a row.")
             .hint("Change that trigger or rule so that it allows updates that set a mark.")
@@ -167,7 +168,7 @@ struct KeyedRow<'a> {
 struct Pass {
     /// Number of rows that got a new mark.
     written: u64,
-    /// Number of rows that could not be written although their mark changes.
+    /// Number of rows whose mark should change, but that could not be written.
     missed: u64,
 }
 
@@ -265,8 +266,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Reads all rows in the order, and writes the marks that change. Returns the numbers of rows
-    /// written and missed.
+    /// Reads all rows in the order of preference (the key order by default), and writes the marks
+    /// that change. Returns the numbers of rows written and missed.
     fn pass(&self) -> Pass {
         let mut pass = Pass {
             written: 0,
@@ -340,8 +341,9 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Returns the key of the nearest original before a row in the order, or `None` if the row
-    /// becomes an original. Of equally near originals, prefers the first in the order.
+    /// Returns the key of the nearest original that precedes a row in the order of preference, or
+    /// `None` if the row becomes an original. Of equally near originals, returns the first in that
+    /// order.
     fn original(&self, recent: &mut Recent, own: KeyedRow, subject: Subject) -> Option<OwnedValue> {
         if let Some(original) = recent.get(&subject, &self.rule) {
             return Some(original.key);
@@ -354,8 +356,8 @@ impl<'a> Job<'a> {
         Some(original.key)
     }
 
-    /// Finds the nearest original of a row in the index, among the originals before the row in the
-    /// order.
+    /// Finds the nearest original of a row in the index. Considers only originals that precede the
+    /// row in the order of preference.
     fn look_up(&self, own: KeyedRow, subject: &Subject) -> Option<Original> {
         let columns = self.rule.columns;
         let metric = &columns.metric;
@@ -395,7 +397,7 @@ impl<'a> Job<'a> {
     }
 
     /// Returns whether the existing row `row`, whose key is `key`, precedes the row `other` in the
-    /// order.
+    /// order of preference.
     fn is_before(&self, row: &Slot, key: Value, other: KeyedRow) -> bool {
         let Some(statement) = &self.first_of_two else {
             return self.order.is_before(key, other.key);
@@ -435,8 +437,8 @@ thread_local! {
 }
 
 /// Announcement to the triggers that `neardup_remark` is writing a row. It ends when this value is
-/// dropped, also if an error unwinds. Drop restores the previous announcement, which is in the
-/// field, because a trigger may call `neardup_remark` for another table.
+/// dropped, also if an error unwinds. The field has the previous announcement, which Drop restores,
+/// because a trigger may call `neardup_remark` for another table.
 struct Announced(Option<(pg_sys::Oid, i16, Tid)>);
 
 impl Announced {

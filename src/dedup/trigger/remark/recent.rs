@@ -1,5 +1,6 @@
-//! Cache of `neardup_remark`: nearest originals of the values read recently. Of many rows with
-//! equal values, only the first is looked up in the index, which avoids quadratic work.
+//! Cache of `neardup_remark`: values (fingerprint, scope and text features) of rows that were read
+//! recently. Each has the nearest original (row without a mark) that was found for it. Of many rows
+//! with equal values, only the first is looked up in the index, which avoids quadratic work.
 use std::collections::VecDeque;
 
 use neardup_sketch::candidates::similarity_at_least;
@@ -51,9 +52,10 @@ impl Recent {
         self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original. A stored row gets the new original instead of its
-    /// present original if it is a near-duplicate of the new original, and nearer to it. Originals
-    /// must be added in the order in which `neardup_remark` reads the rows.
+    /// Stores a row that becomes an original, as its own nearest original. If this new original is
+    /// a near-duplicate of a stored row, and nearer to it than the stored row's present original,
+    /// the new original replaces the present one. Originals must be added in the order in which
+    /// `neardup_remark` reads the rows.
     pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
             let distance = known.value.distance(&subject.value, rule.columns);

@@ -42,7 +42,10 @@ pub fn find(table: Rel, types: ExtensionTypes, name: Option<&CStr>) -> Trigger {
                 named.unwrap_or_default()
             ),
         )
-        .detail("neardup_remark sets marks by the arguments of a BEFORE trigger neardup_dedup.")
+        .detail(
+            "neardup_remark uses the arguments of the BEFORE trigger that calls neardup_dedup with \
+             action=mark.",
+        )
         .hint("First create the triggers with action=mark.")
         .raise()
     })
@@ -91,12 +94,12 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
 fn refuse_condition(message: String) -> ! {
     UserError::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message)
         .detail(
-            "neardup_remark marks all rows of a table, and cannot determine for which rows a \
-             condition holds.",
+            "neardup_remark processes all rows of a table. It cannot evaluate the WHEN condition \
+             of a trigger.",
         )
         .hint(
-            "Add a scope column that separates the rows of the rules, or keep each rule's rows in \
-             a separate partition that has its own triggers.",
+            "Instead of WHEN conditions, use a scope column with a different value for each group \
+             of rows. Or keep each group in a partition that has its own triggers.",
         )
         .raise()
 }

@@ -1,4 +1,5 @@
-//! Rows that `neardup_remark` compares, and the rule of the trigger by which they are near.
+//! Rows that `neardup_remark` compares, and the trigger's rule that decides whether two rows are
+//! near-duplicates.
 use neardup_sketch::candidates::similarity_at_least;
 
 use crate::dedup::trigger::columns::Columns;

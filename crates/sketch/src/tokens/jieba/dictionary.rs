@@ -92,11 +92,11 @@ impl Dictionary {
         loaded
     }
 
-    /// Checks that the memory for splitting `run` by jieba can be allocated, and unwinds otherwise.
-    /// A failed allocation inside jieba would abort the process.
+    /// Checks that jieba can allocate the memory for splitting the text `run`, and unwinds
+    /// otherwise. A failed allocation inside jieba would abort the process.
     fn ensure_room(run: &str) {
-        /// Maximum length in bytes of a run for which no memory is checked: splitting such a run
-        /// takes no more memory than the allocator's reserve.
+        /// Maximum length in bytes of a run that is not checked. Splitting such a run takes no more
+        /// memory than the allocator of the process has in reserve ([`crate::memory`]).
         const SHORT: usize = 1 << 12;
         /// Maximum bytes of memory that jieba takes for each byte of a run: measured, and rounded
         /// up.
@@ -106,8 +106,8 @@ impl Dictionary {
         }
     }
 
-    /// Splits `run` by jieba in the mode `mode`, and calls `each` with each word. `run` consists of
-    /// characters accepted by [`super::is_jieba`] and of punctuation between them.
+    /// Splits the text `run` by jieba in the mode `mode`, and calls `each` with each word. `run`
+    /// consists of characters accepted by [`super::is_jieba`] and of punctuation between them.
     pub(super) fn cut(&self, run: &str, mode: TokenizeMode, mut each: impl FnMut(&str)) {
         Self::ensure_room(run);
         for token in self.jieba.tokenize(run, mode, true) {

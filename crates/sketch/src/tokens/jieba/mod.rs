@@ -170,12 +170,13 @@ impl Default for PartSplitter {
 }
 
 /// Number of bytes of collected Chinese parts, with their punctuation, at which [`PartSplitter`]
-/// passes the parts on to be split.
+/// passes the parts to its caller, which splits them.
 const JOINED: usize = 1 << 11;
 
 impl PartSplitter {
     /// Adds `piece`, the next piece of the text. Calls `each` with each complete part and its kinds
-    /// of characters. Parts in Chinese may be passed on later, several in one call.
+    /// of characters. Chinese parts are collected first, and several of them are passed to `each`
+    /// in one call.
     fn push(&mut self, piece: &str, mut each: impl FnMut(&str, Scripts)) {
         let (mut from, mut at) = (0, 0);
         while let Some(c) = piece[at..].chars().next() {
@@ -306,8 +307,9 @@ fn split_part(
     }
 }
 
-/// Splits a run into words, and calls `each` for each word. Uses jieba if the run has Han and only
-/// characters that jieba can join into words, and UAX 29 otherwise.
+/// Splits `run`, a piece of a part of the text, into words, and calls `each` for each word.
+/// `scripts` has the kinds of characters in `run`. Uses jieba if `run` has Han characters and jieba
+/// can join all of its characters. Otherwise uses UAX 29.
 fn split_by_jieba_or_uax29(
     dictionary: &Dictionary,
     mode: TokenizeMode,

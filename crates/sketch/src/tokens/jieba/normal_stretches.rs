@@ -1,4 +1,6 @@
-//! Finds stretches of Chinese text that jieba can split without normalisation.
+//! Finds stretches of Chinese text that jieba can split without normalisation. A stretch consists
+//! of Han characters and separators (white space and punctuation). It starts and ends at cut
+//! positions, where the text can be cut without changing a word.
 //!
 //! Most Chinese texts are Han and full-width punctuation. Normalisation does not change Han. It may
 //! change punctuation, but punctuation only separates words. So a stretch of Han and punctuation
@@ -6,8 +8,7 @@
 
 use crate::normalize::leading_han;
 
-/// Number of bytes after which a stretch ends at the next cut position, where the text can be cut
-/// without changing a word.
+/// Number of bytes after which a stretch ends at the next cut position.
 const MAX_STRETCH_BYTES: usize = 1 << 11;
 /// Minimum bytes of a stretch. A shorter stretch is normalised like other text, unless it is the
 /// whole text.
@@ -64,18 +65,18 @@ pub(super) const fn separates(c: char) -> bool {
 /// `None` if the stretch is shorter than [`MIN_STRETCH`] and not the whole text. `text` must start
 /// at a cut position, and the stretch ends at a cut position.
 ///
-/// A text can be cut between a separator and a Han character, and between two separators. A segment
-/// of UAX 29 that contains two separators is white space or a line end, which is not a word. Some
-/// separators join letters (WB6, WB7, WB7b) or digits (WB11, WB12). They do not join if they are
-/// next to another separator or at the start of a text. The text after the second separator is the
-/// same with and without the cut, and its marks stay with that separator.
+/// A text can be cut between a separator and a Han character, and between two separators. A cut
+/// between two separators changes no word for these reasons. A segment of UAX 29 that contains both
+/// separators is white space or a line end, which is not a word. Some separators join letters (WB6,
+/// WB7, WB7b) or digits (WB11, WB12), but not next to another separator, and not at the start of a
+/// text. Marks after the second separator belong to it, with and without the cut.
 pub(super) fn stretch_len(text: &str) -> Option<usize> {
     let len = plain_len(text);
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
 }
 
 /// Returns the length in bytes of the stretch of Han and separators at the start of `text`, up to a
-/// cut position; 0 if there is none.
+/// cut position. Returns 0 if `text` does not start with a stretch.
 fn plain_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut end, mut separated) = (0, 0, true);
@@ -113,9 +114,10 @@ fn plain_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the length in bytes of the text before the next stretch, and the length of that stretch
-/// in bytes. If the first kilobytes of `text` have no stretch, returns the offset of a position
-/// where a stretch could begin, and `None`.
+/// Returns the length in bytes of the text before the next stretch, and the length in bytes of this
+/// stretch. Searches only the first kilobytes of `text`. If there is no stretch, the second result
+/// is `None`, and the first result is the length of the searched text. The caller can search again
+/// after it.
 pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     let mut end = 0;
     loop {
@@ -127,9 +129,9 @@ pub(super) fn other_len(text: &str) -> (usize, Option<usize>) {
     }
 }
 
-/// Returns the offset in bytes of the next position in `text`, after its first character, where a
-/// stretch for [`plain_len`] may start. This is a Han character after a separator, or the end of
-/// the text.
+/// Returns the offset in bytes of the next position where a stretch may start: a Han character
+/// after a separator, or the end of `text`. The result is not the start of `text`, unless `text` is
+/// empty.
 fn next_plain(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut separated) = (0, false);

@@ -1,3 +1,5 @@
+//! Tests of the jieba tokenizer.
+
 use super::*;
 use crate::normalize::normalized;
 use proptest::prelude::*;
@@ -76,7 +78,7 @@ fn words_never_change() {
     assert_eq!(search("型号WES-5.4.5的机器"), "型号 wes wes-5.4.5 的 机器");
 }
 
-/// Returns the words of jieba-rs for a whole run, without cutting it.
+/// Returns the words that jieba-rs finds in `run`, without cutting `run` into parts first.
 fn by_jieba(run: &str, mode: TokenizeMode) -> Vec<String> {
     let mut words = Vec::new();
     Dictionary::current().cut(run, mode, |word| words.push(word.to_owned()));
@@ -114,7 +116,8 @@ proptest! {
         prop_assert_eq!(words(&text, TokenizeMode::Default), expected);
     }
 
-    /// Passing on Chinese with its punctuation unchanged does not change the words either.
+    /// Passing stretches of Chinese and punctuation to jieba without normalisation does not change
+    /// the words.
     #[test]
     fn plain_stretches_do_not_matter(
         text in "([中国人民大学生活的一是在不了有和北京]{1,9}[，。、：；！？“”‘’（）《》 —\n/]{1,2}\

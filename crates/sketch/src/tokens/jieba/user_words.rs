@@ -12,8 +12,8 @@ use crate::normalize::normalized;
 /// limit bounds the time for each character of a text, because jieba looks for all words that start
 /// at each character.
 pub const MAX_WORD_CHARS: usize = 32;
-/// Maximum frequency of a user word. The most frequent word of jieba's dictionary has about
-/// 300,000.
+/// Maximum frequency of a user word; [`UserWords::parse`] rejects a higher one. The most frequent
+/// word of jieba's dictionary has a frequency of about 300,000.
 pub const MAX_FREQUENCY: u32 = 100_000_000;
 /// Maximum length of a list of user words, in bytes. [`UserWords::parse`] rejects a longer list.
 pub const MAX_LIST: usize = 4 << 20;
@@ -122,7 +122,7 @@ pub enum EntryError {
     Frequency,
     /// The entry has more parts than a word and a frequency.
     Parts,
-    /// The word has no Chinese character, or characters that jieba never joins into a word.
+    /// The word has no Chinese character, or it has a character that jieba never joins into a word.
     Characters,
     /// The word has more than [`MAX_WORD_CHARS`] characters.
     Length,
@@ -136,8 +136,8 @@ impl fmt::Display for EntryError {
             Self::Parts => write!(f, "An entry is a word, or a word and its frequency."),
             Self::Characters => write!(
                 f,
-                "A word has a Chinese character, and besides those only ASCII letters, digits and \
-                 + # & . _ % -."
+                "A word must have a Chinese character. All other characters must be Chinese \
+                 characters, ASCII letters, digits or + # & . _ % -."
             ),
             Self::Length => write!(f, "A word has at most {MAX_WORD_CHARS} characters."),
         }
