@@ -23,10 +23,10 @@ const MAX_STEPS: usize = 4;
 /// another constant is not rewritten. The limits keep results in the range of int4 and float4,
 /// outside which the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Positive number that is smaller than every possible estimate except 0. The search for the last
-/// estimate that fulfils a condition ([`Monotone::bisected`]) evaluates the function at no number
-/// between 0 and this limit. The server's arithmetic could raise an error for such a number that
-/// the query itself would not raise.
+/// Positive number that is smaller than every possible estimate except 0. [`Monotone::bisected`],
+/// which searches for the last estimate that fulfils a condition, evaluates the function at no
+/// number between 0 and this limit. The server's arithmetic could raise an error for such a number
+/// that the query itself would not raise.
 const SMALLEST: f64 = 1e-9;
 
 /// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or

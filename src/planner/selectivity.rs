@@ -277,9 +277,9 @@ fn common_pairs(metric: Metric, a: &Column, b: &Column, distances: Distances) ->
     })
 }
 
-/// Estimates which share of all pairs of rows meets two conditions: the row of `common` has a most
-/// common value and the row of `others` has another value, and the distance of these two values is
-/// admitted.
+/// Estimates which share of all pairs of rows meets three conditions: the row of `common` has a
+/// most common value, the row of `others` has a value that is not a most common value, and the
+/// distance of the two values is admitted.
 fn common_with_others(
     metric: Metric,
     common: &Column,

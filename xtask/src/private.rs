@@ -72,9 +72,8 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
 
 /// Ensures that the copy has a psql that runs. If its own psql does not run, replaces it by the
 /// psql of another installation on this machine. One of the Python wheels that provide servers has
-/// a psql that does not run. The psql of any version works with the server.
-///
-/// # Errors If no psql on this machine runs.
+/// a psql that does not run. The psql of any version works with the server. Fails if no psql on
+/// this machine runs.
 pub fn ensure_psql(copy: &PrivateCopy) -> Result<()> {
     if runs(&copy.bindir().join("psql")) {
         return Ok(());

@@ -12,11 +12,11 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// A vacuum rewrites a leaf in key order if it removes at least 1/8 of the leaf's entries. The log
-/// record of a rewrite contains most of the page, but searches for one prefix then read less of the
-/// page. If fewer entries are removed, the vacuum moves the last entries into the gaps, which
-/// changes less of the page. By default an automatic vacuum runs when a sixth of the rows are dead,
-/// so it rewrites most leaves.
+/// A vacuum that removes at least 1/8 of a leaf's entries rewrites the leaf in key order. Later
+/// searches for one prefix then read less of the page, but the log record of the rewrite contains
+/// most of it. A vacuum that removes fewer entries moves the leaf's last entries into the gaps,
+/// which changes less of the page. By default an automatic vacuum runs when a sixth of the rows are
+/// dead, so it rewrites most leaves.
 const REWRITE_SHARE_INVERSE: usize = 8;
 
 /// Numbers of entries, rows and pages that a vacuum of one index has removed or left.
@@ -41,9 +41,11 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     ///
     /// Visits the leaves of a permutation from left to right, by their links to right siblings.
     /// Other processes move entries only to the right, so the vacuum misses none. It takes a
-    /// cleanup lock on each leaf, even if it removes nothing there. The lock waits for index-only
-    /// scans that have pinned the leaf, because they rely on its rows not being removed. This
-    /// includes rows whose entries a split has moved to another leaf since the scan read them.
+    /// cleanup lock on each leaf, which waits until no index-only scan has the leaf pinned. Such a
+    /// scan may return the rows of the leaf without reading the table, so VACUUM must not remove
+    /// these rows from the table while the leaf is pinned. The vacuum also locks leaves from which
+    /// it removes nothing: since the scan read such a leaf, a split may have moved entries of dead
+    /// rows to another leaf.
     ///
     /// Merges neighbouring leaves, and neighbouring inner pages, whose entries fit into one page at
     /// the fill factor `fill`. So a vacuumed tree has less than twice as many leaves as a new tree,

@@ -10,10 +10,11 @@ use super::value::ValueType;
 use super::{server, varlena};
 
 impl Call {
-    /// Changes an aggregate's state, a value of variable length, in argument `n`, counted from 0.
-    /// Returns the changed state. `edit` changes the bytes after the value's header, which are
-    /// aligned to four bytes. If an aggregate makes the call, the state itself is changed. Any
-    /// other caller, such as a window function, may still use the old state, so a copy is changed.
+    /// Changes the state of an aggregate and returns the changed state. The state is argument `n`,
+    /// counted from 0, and has a variable length. `edit` gets the bytes after the state's header,
+    /// aligned to four bytes, and changes them. If an aggregate makes the call, they are changed in
+    /// place. Any other caller, such as a window function, may still use the old state, so `edit`
+    /// changes a copy.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));

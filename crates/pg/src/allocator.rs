@@ -56,10 +56,10 @@ impl WithReserve {
     }
 
     /// Allocates a block from the reserve, for a request that the system allocator could not serve.
-    /// Reports the shortage of memory, so that the statement soon ends with an error. Returns null
-    /// if no range of free units is long enough. Returns null without a report in two cases: the
-    /// requesting code handles failed allocations itself (`may_fail`), or the alignment exceeds
-    /// [`UNIT`].
+    /// Also records the shortage of memory (`report_shortage`), so that the statement soon ends
+    /// with an error. Returns null if no range of free units is long enough. Returns null and
+    /// records nothing in two cases: the requesting code handles failed allocations itself
+    /// (`may_fail`), or the alignment exceeds [`UNIT`].
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {

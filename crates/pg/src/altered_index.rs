@@ -17,9 +17,9 @@ thread_local! {
     static PREVIOUS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
 }
 
-/// Makes the server call `callback` after a command such as ALTER INDEX has changed a neardup
-/// index, with that index as the argument. At that time the relation cache still describes the
-/// index as it was before the command. Call `install` once, when the library is loaded.
+/// Makes the server call `callback` with a neardup index after a command such as ALTER INDEX has
+/// changed this index. During the call, the relation cache still describes the index as it was
+/// before the command. Call `install` once, when the library is loaded.
 pub fn install(callback: fn(Rel)) {
     assert!(CALLBACK.replace(Some(callback)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.

@@ -1,11 +1,9 @@
-//! Arguments of SQL functions as Rust values.
+//! Arguments of SQL functions as Rust values. In all methods `n` is the position of the argument,
+//! counted from 0. A function that is not strict calls [`Call::is_null`] first.
 //!
 //! A function reads each argument by a method for the type that its declaration in `sql/` has.
 //! Methods for types that are passed by reference raise an internal error if the argument is
-//! declared with another type, or is NULL. Methods for numbers check neither. In all methods `n` is
-//! the position of the argument, counted from 0.
-//!
-//! A function that is not strict calls [`Call::is_null`] first.
+//! declared with another type, or is NULL. Methods for numbers check neither.
 use core::ffi::CStr;
 use core::marker::PhantomData;
 use std::borrow::Cow;

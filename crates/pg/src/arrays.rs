@@ -18,8 +18,9 @@ pub struct ElementType {
 }
 
 impl ElementType {
-    /// Describes the type with this OID. `length` is the number of bytes of a value, which is
-    /// passed by value; -1 means a type of variable length. `alignment` is `pg_type.typalign`.
+    /// Describes the type with this OID. `length` is the number of bytes of a value; -1 means a
+    /// type of variable length. Values with a fixed length are passed by value, values of variable
+    /// length by reference. `alignment` is `pg_type.typalign`.
     pub const fn new(oid: pg_sys::Oid, length: i32, alignment: u8) -> Self {
         ElementType {
             oid,
@@ -40,7 +41,7 @@ pub trait ArrayElement<'a> {
     /// Converts an element of an array from the server's form.
     ///
     /// # Safety
-    /// `datum` is a value of the SQL type that lives as long as the result.
+    /// `datum` is a value of the SQL type [`ArrayElement::TYPE`], and lives as long as the result.
     unsafe fn read(datum: Datum) -> Self;
 }
 

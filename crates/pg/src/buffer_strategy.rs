@@ -31,7 +31,8 @@ impl<'a> Strategy<'a> {
     }
 
     /// Makes a ring for reading all pages of a relation once, so that they do not displace pages
-    /// that other queries use. The ring lives as long as the transaction.
+    /// that other queries use. The ring lives until the transaction ends. `_relation` only sets the
+    /// lifetime of the result: an open relation is closed by then at the latest.
     pub fn for_one_pass(_relation: Rel<'a>) -> Self {
         // SAFETY: the relation is open in a transaction, whose memory context outlives it.
         unsafe {

@@ -106,15 +106,15 @@ impl<'a> BuildScan<'a> {
         }
     }
 
-    /// Scans the whole table, and reports the progress. Calls `each` with the index values and the
-    /// address of each row that belongs in the index. Returns the number of rows that the scan has
-    /// read.
+    /// Scans the whole table, and reports the progress. Calls `each` for each row that belongs in
+    /// the index, with the row's index values and its address. Returns the number of rows that the
+    /// scan has read.
     pub fn run(&self, each: impl FnMut(IndexRow, Tid)) -> f64 {
         self.scan(RowSource::Build, each)
     }
 
-    /// Scans the rows of `source`. Calls `each` with the index values and the address of each row
-    /// that belongs in the index. Returns the number of rows that the scan has read.
+    /// Scans the rows of `source`. Calls `each` for each row that belongs in the index, with the
+    /// row's index values and its address. Returns the number of rows that the scan has read.
     pub(super) fn scan<F: FnMut(IndexRow, Tid)>(&self, source: RowSource, mut each: F) -> f64 {
         let (table, index) = (self.table.raw(), self.index.raw());
         let no_keys = core::ptr::null_mut();
@@ -161,14 +161,15 @@ impl<'a> VisibleRows<'a> {
         }
     }
 
-    /// Returns a check for the pages of the index. The check raises an error if a page may have
-    /// lost entries of rows that the snapshot sees (`old_snapshot_threshold`).
+    /// Returns a check that the caller must make of each index page that it reads. The check raises
+    /// an error if the page may have lost entries of rows that the snapshot sees, which the setting
+    /// `old_snapshot_threshold` permits.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         self.snapshot.old_snapshot_check()
     }
 
-    /// Scans the table with the rights of its owner. Calls `each` with the index values and the
-    /// address of each row.
+    /// Scans the table with the rights of its owner. Calls `each` for each row that the snapshot
+    /// sees and that belongs in the index, with the row's index values and its address.
     pub fn each(&self, each: impl FnMut(IndexRow, Tid)) {
         let (table, index) = (self.relations.table(), self.relations.index());
         let _as_owner = AsOwner::new(table);

@@ -1,8 +1,8 @@
 //! Parallel index builds: workers read the table of a new index together with the leader, which is
-//! the backend that builds the index.
+//! the backend that builds the index. For the rows that a worker reads, it sends 64-bit words to
+//! the leader.
 //!
-//! All processes share one table scan, as in a parallel build of a btree. For the rows that a
-//! worker reads, it sends 64-bit words to the leader.
+//! All processes share one table scan, as in a parallel build of a btree.
 use core::ffi::CStr;
 
 use neardup_blocktree::key::Tid;
@@ -21,7 +21,8 @@ const ENTRY_POINT: &CStr = c"neardup_build_worker";
 /// Number of rows that the leader reads before it polls the workers' queues again.
 const ROWS_PER_POLL: u32 = 32;
 
-/// Input that [`BuildWorkers::run`] passes to the leader's function: a row, or words from a worker.
+/// Input that [`BuildWorkers::run`] passes to the leader's function: a row that the leader has
+/// read, or words that a worker has sent.
 pub enum LeaderInput<'a> {
     /// Index values and address of a row that the leader itself has read.
     Row(IndexRow<'a>, Tid),

@@ -28,9 +28,9 @@ pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
-    /// Function that returns whether a parsed query has a clause of this kind and no other clause.
-    /// It need not look for clauses other than a select list, WHERE and ORDER BY: [`Clause::check`]
-    /// rejects all others itself.
+    /// Returns whether a parsed query has a clause of this kind and no other clause among a select
+    /// list, WHERE and ORDER BY. [`Clause::check`] itself rejects queries with clauses other than
+    /// these three.
     pub is_alone: fn(&Parsed) -> bool,
     /// Rest of the error message after the parameter's name, such as "must be a condition".
     pub error_predicate: &'static str,
@@ -90,9 +90,9 @@ impl Expression {
         Expression(quoted(name))
     }
 
-    /// Returns the OID of the type of the expression. Begins a query with the expression and reads
-    /// no rows of the table, so that an error in the expression is raised now. `name` is the SQL
-    /// parameter that holds the expression.
+    /// Checks the expression before its first use, and returns the OID of its type. Begins a query
+    /// that selects the expression from `table`, without reading rows, so that the server raises
+    /// errors such as an unknown column. `name` is the SQL parameter that holds the expression.
     pub fn check(&self, name: &str, table: Rel) -> pg_sys::Oid {
         let query = [
             b"SELECT (",
@@ -110,10 +110,10 @@ impl Expression {
 
     /// SQL that converts the expression to `text`. `type_oid` is the type of the expression.
     ///
-    /// A cast from an enum to `text` may call a function that belongs to the enum's owner. This
-    /// function would run with the rights of the user who runs the query. The same is true of all
-    /// types that any role can make. So values of these types are converted by the type's output
-    /// function instead.
+    /// The SQL casts base types (see `is_base_type`) to `text`. It converts any other type, such as
+    /// an enum, by the type's output function. Any role can make such a type and a cast of it to
+    /// `text`, and the function of the cast would run with the rights of the user who runs the
+    /// query.
     pub fn as_text(&self, type_oid: pg_sys::Oid) -> Vec<u8> {
         let sql = self.sql();
         match is_base_type(type_oid) {
@@ -234,8 +234,9 @@ impl Condition {
         self.run(table, b"", each);
     }
 
-    /// Runs the query of [`Condition::rows`] with LIMIT 0, so that an error in the condition is
-    /// raised now: for example a column that does not exist, or a missing privilege.
+    /// Checks the condition before its first use: runs the query of [`Condition::rows`] with LIMIT
+    /// 0. The server then raises an error in the condition, such as a column that does not exist or
+    /// a missing privilege.
     pub fn check(&self, table: Rel) {
         self.run(table, b" LIMIT 0", |_| ());
     }

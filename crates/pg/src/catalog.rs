@@ -68,9 +68,9 @@ pub fn role(oid: Oid) -> Option<(String, bool)> {
     Some((name, role.rolcanlogin))
 }
 
-/// Returns whether a type is a base type, or an array of a base type. A domain counts as the type
-/// that it is over. Only superusers can make base types and casts between them. Any role can make
-/// enums, composite types and ranges, and the functions that the casts of these types call.
+/// Returns whether a type is a base type, an array of a base type, or a domain over one of these.
+/// Only superusers can make base types and casts between them. Any role can make other types, such
+/// as enums and ranges, with casts that call functions of that role.
 pub fn is_base_type(oid: Oid) -> bool {
     let oid = base_type(oid);
     let element = array_element(oid);
@@ -131,9 +131,9 @@ pub fn is_text(oid: Oid) -> bool {
     server::IsBinaryCoercible(oid, pg_sys::TEXTOID)
 }
 
-/// Returns whether a type, or the base type of a domain, is a type for texts: either a type whose
-/// values are stored like `text`, or `char(n)`. The cast of a `char(n)` to `text` removes trailing
-/// blanks.
+/// Returns whether a type, or the base type of a domain, holds texts: its values are stored like
+/// `text`, or it is `char(n)`. Values of `char(n)` are padded with blanks, which a cast to `text`
+/// removes.
 pub fn is_text_or_char(oid: Oid) -> bool {
     let base = base_type(oid);
     base == pg_sys::BPCHAROID || is_text(base)

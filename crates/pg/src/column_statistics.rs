@@ -10,14 +10,15 @@ use super::planner_request::{Condition, Rows};
 use super::value::{Value, ValueType};
 
 /// Statistics of the two operands of a condition, from which the condition's selectivity is
-/// estimated. The variant states for which rows it is estimated: rows of one relation, or pairs of
-/// rows of two relations.
+/// estimated. The variants differ in the rows for which the selectivity is estimated: rows of one
+/// relation, or pairs of rows of two relations.
 pub enum Operands<'s, 'a> {
     /// Condition that compares a column with an expression, for the rows of one relation. Has the
     /// statistics of the column, and the expression that it is compared with.
     Restriction(&'s Statistics, Expr<'a>),
-    /// Condition that compares columns of two relations, for the rows of one relation. The other
-    /// relation's row is known at that time, as for the inner side of a nested loop.
+    /// Condition that compares columns of two relations, for the rows of one relation. When the
+    /// condition is evaluated, the row of the other relation is known, as on the inner side of a
+    /// nested loop.
     Parameterized {
         /// Statistics of the column of the relation whose rows are estimated.
         column: &'s Statistics,
@@ -39,10 +40,12 @@ pub enum Operands<'s, 'a> {
 
 impl<'a> Condition<'a> {
     /// Estimates the selectivity of the condition, from 0 to 1. Looks up the statistics of
-    /// `operands`, the two operands of the condition. Passes the statistics to `estimate`, and
-    /// returns its result. Returns `None` if the server passes no planner state. If the condition
-    /// is estimated for one relation, also returns `None` unless one operand is a column of this
-    /// relation and the other operand has no column of this relation.
+    /// `operands`, the two operands of the condition, and returns the result of `estimate` for
+    /// them. Returns `None` if the server passes no planner state.
+    ///
+    /// A condition on the rows of one relation must compare a column of this relation with an
+    /// expression that has no column of this relation. Returns `None` for any other condition on
+    /// one relation.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],
@@ -133,6 +136,8 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Reads the estimates from `variable`, the server's record of a column's statistics.
+    ///
     /// # Safety
     /// The server has filled in `variable`.
     unsafe fn new(mut variable: VariableStatData) -> Self {
@@ -167,9 +172,9 @@ impl Statistics {
     }
 
     /// Reads the values of one kind of statistics (`STATISTIC_KIND_...`) from pg_statistic. If
-    /// `has_shares` is true, also reads the share of all rows that has each value; otherwise the
-    /// list of shares is empty. Returns `None` if pg_statistic has no statistics of this kind for
-    /// the column.
+    /// `has_shares` is true, also reads for each value the share of all rows that have it;
+    /// otherwise the list of shares is empty. Returns `None` if pg_statistic has no statistics of
+    /// this kind for the column.
     pub fn values(&self, kind: u32, has_shares: bool) -> Option<(Vec<Value<'_>>, Vec<f64>)> {
         let tuple = self.variable.statsTuple;
         if tuple.is_null() {

@@ -37,8 +37,8 @@ impl UserError {
 
     /// Makes error 22P02: `text` is not a valid value of the type `type_name`. `expected` is the
     /// detail, which describes valid values. `made_by` is an SQL expression that makes a value of
-    /// this type from a document. If `text` looks like a document, the hint tells the user to write
-    /// this expression.
+    /// this type from a document, or `None` if there is no such expression. If `text` looks like a
+    /// document, the hint tells the user to write the expression.
     pub fn invalid_text(
         type_name: &str,
         text: &[u8],
@@ -154,8 +154,9 @@ pub fn notice(message: String) {
     .report(PgLogLevel::NOTICE);
 }
 
-/// User input in a form for messages: its first 80 bytes, with escapes for all bytes that are not
-/// printable ASCII. ASCII is valid in every server encoding.
+/// User input in a form for messages: its first 80 bytes, followed by `...` if the input is longer.
+/// All bytes that are not printable ASCII are escaped, because only ASCII is valid in every server
+/// encoding.
 pub fn shown(text: &[u8]) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text

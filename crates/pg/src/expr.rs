@@ -237,9 +237,9 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// The expression as the planner simplifies it: arguments of functions are in their positions,
-    /// default arguments are filled in, and constants are folded. The server stores expressions
-    /// without default arguments.
+    /// The expression as the planner simplifies it: named arguments are moved to their positions,
+    /// default arguments are filled in, and constants are folded. Needed for expressions from the
+    /// catalogue, which the server stores without default arguments.
     pub fn with_default_arguments(self) -> Self {
         // SAFETY: the node is an expression. The result is made in the current memory context.
         unsafe {

@@ -199,11 +199,12 @@ impl Call {
 /// - `plain`: a function that does not call the server, cannot panic and reads no argument by
 ///   reference. It has no guard.
 /// - `checked`: as `plain`, but the function may read arguments by reference. It has a guard only
-///   while the backend's cache lacks their declared types.
+///   while the backend's cache lacks the declared types of its arguments.
 /// - `guarded`: any function. The guard turns panics and errors into errors of the server.
-/// - `screened`: a pair of functions. The first function is as for `checked`, and returns the
-///   result of the most frequent calls or `None`. The second function is as for `guarded`. It runs
-///   if the first function returns `None`, or if the cache lacks the declared types.
+/// - `screened`: a pair of functions. The first function is as for `checked`, and handles the most
+///   frequent calls. It returns `None` for all other calls. The second function is as for
+///   `guarded`. It handles the calls for which the first function returns `None`, and all calls
+///   while the cache lacks the declared types.
 #[macro_export]
 macro_rules! export_functions {
     ($($mode:ident $symbol:expr => $function:expr;)*) => { $(

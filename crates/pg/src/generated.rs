@@ -60,7 +60,8 @@ impl GeneratedColumns {
         }
     }
 
-    /// Computes the value of each generated column for a row of the table; `None` for NULL.
+    /// Computes the values of the generated columns for a row of the table, `None` for NULL. The
+    /// values are in the order in which [`GeneratedColumns::new`] got the columns.
     pub fn values(&self, table: Rel, row: &NewRow) -> Vec<Option<OwnedValue>> {
         assert_eq!(self.table, table.oid());
         // SAFETY: the row is a row of the table. Values live until the context is reset.

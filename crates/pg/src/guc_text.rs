@@ -37,8 +37,9 @@ pub trait TextSetting {
     fn check(value: &[u8]) -> Result<(), Refusal>;
 
     /// Warns of the consequences of a new value. Called in a transaction, after
-    /// [`TextSetting::check`] has accepted a value that differs from the present value. ALTER
-    /// SYSTEM is an example. Does nothing by default.
+    /// [`TextSetting::check`] has accepted a value that differs from the present value. The setting
+    /// may get the value later or never: ALTER SYSTEM only writes it to a file. Does nothing by
+    /// default.
     fn warn_of_change() {}
 
     /// Prepares for a new value. Called immediately before the setting gets a value that differs
@@ -53,8 +54,8 @@ pub struct TextStorage {
     text: AtomicPtr<c_char>,
     /// Number of assignments to the setting so far.
     version: AtomicU64,
-    /// True once the setting is defined. Values that the server checks or assigns before that are
-    /// not changes.
+    /// True once the setting is defined. The server checks and assigns the first value before that,
+    /// which does not count as a change.
     defined: AtomicBool,
 }
 

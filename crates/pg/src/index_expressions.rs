@@ -86,13 +86,13 @@ impl Rel<'_> {
         self.expressions().iter().last()
     }
 
-    /// Returns whether the index contains all rows of its table. If `column` is the attribute
-    /// number of a column of the table, it is sufficient that the index contains all rows in which
-    /// this column is NULL.
+    /// Returns whether the index contains all rows of its table in which the column with the
+    /// attribute number `column` is NULL. If `column` is `None`, the index must contain all rows of
+    /// the table. Returns false if the predicate of the index does not prove it.
     ///
-    /// Triggers call this function with the rights of the user who writes a row. It loads the
-    /// predicate with the same rights, not with the owner's. INSERT and UPDATE do so too, for the
-    /// predicates of all indexes.
+    /// Triggers call this function with the rights of the user who writes a row. Unlike the other
+    /// functions of this module, it does not switch to the owner's rights to load the predicate.
+    /// INSERT and UPDATE also load the predicates of all indexes with the rights of that user.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         // SAFETY: the relation is open.
         let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };

@@ -29,8 +29,8 @@ impl OrderBy {
         OrderBy { name, text }
     }
 
-    /// Runs a query with the list on no rows of `table`, so that an error in the list is raised
-    /// now: for example a column that does not exist, or a missing privilege.
+    /// Checks the list before its first use, by sorting no rows of `table`. The server then raises
+    /// an error in the list, such as a column that does not exist or a missing privilege.
     pub fn check(&self, table: Rel) {
         self.rows(table, &mut || None, |_| ());
     }

@@ -78,10 +78,12 @@ impl<'a> PlannedRelation<'a> {
     }
 
     /// Calls `replace` for each comparison in the conditions of the query, in the row security of
-    /// its tables, and in the predicates of this relation's indexes. Replaces the comparison by the
-    /// expression that `replace` returns; `None` keeps the comparison. If this relation is a child
-    /// of another relation, as in a UNION ALL, the visited conditions of the query are only those
-    /// that the planner has assigned to the parent.
+    /// the query's tables, and in the predicates of this relation's indexes. Replaces the
+    /// comparison by the expression that `replace` returns; `None` keeps the comparison.
+    ///
+    /// If this relation is a partition, or an arm of a UNION ALL, it has a parent relation. Then
+    /// the visited conditions of the query are only those that the planner has already assigned to
+    /// the parent, because the planner copies the conditions of this relation from them.
     ///
     /// A comparison is an operator expression, or an operator with `ANY` of an array. Comparisons
     /// are found at the top level of a condition and below AND, OR and NOT.

@@ -72,10 +72,12 @@ impl<'a> Planner<'a> {
     /// with that range table; 0 means the same query.
     ///
     /// Returns false if the planner may later replace the column by an expression without
-    /// simplifying the condition again, as in an arm of a UNION ALL. Returns true for a column of a
-    /// subquery or of a GROUP BY: when the planner moves a condition into the subquery or below the
-    /// GROUP BY, it simplifies the condition again. Also returns true for columns of outer queries
-    /// and in expressions of the catalogue, because the planner does not replace them.
+    /// simplifying the condition again. An example is a column of a UNION ALL.
+    ///
+    /// Returns true for columns of subqueries and of a GROUP BY: when the planner replaces such a
+    /// column, it simplifies the condition again. Also returns true for columns that the planner
+    /// does not replace: columns of tables and of outer queries, and columns in expressions of the
+    /// catalogue.
     pub fn can_rewrite_on(self, entry: i64, levels_up: u32) -> bool {
         let Some(root) = self.root().filter(|_| levels_up == 0) else {
             return true;

@@ -11,8 +11,8 @@ use super::planner::Planner;
 /// SQL NULL.
 pub const UNHANDLED: Datum = Datum::null();
 
-/// Request of the planner to a support function. The function that it supports is called the
-/// supported function below.
+/// Request of the planner to a support function. The request is about one SQL function, which the
+/// comments below call the supported function.
 pub enum SupportRequest<'a> {
     /// Replace a call of the supported function by another expression. Has the planner's state and
     /// the arguments of the call. The answer is [`replaced_by`].

@@ -481,8 +481,8 @@ impl OpenRelation {
         self.transaction == compat::local_transaction()
     }
 
-    /// Handle of the open relation. Raises an internal error if another transaction has opened the
-    /// relation.
+    /// Handle of the open relation. Raises an internal error if the transaction that opened the
+    /// relation has ended.
     pub fn rel(&self) -> Rel<'_> {
         assert!(self.is_open(), "a relation of an earlier transaction");
         // SAFETY: opened by us in this transaction. The rollback of a subtransaction unwinds the

@@ -126,7 +126,8 @@ impl<const I: usize, const R: usize> Options<I, R> {
 
     /// Parses `texts`, the options that a statement gives. `kind` is the number that
     /// [`Options::register`] has returned. If `validate` is true, raises an error for an option
-    /// that is unknown or out of range.
+    /// that is unknown or out of range. If it is false, ignores unknown options and accepts values
+    /// out of range.
     pub fn parse(
         &self,
         kind: OptionKind,

@@ -25,14 +25,15 @@ pub struct SeenRow {
 /// Strength of a lock on a row, as in SELECT ... FOR.
 #[derive(Clone, Copy)]
 pub enum Mode {
-    /// FOR KEY SHARE. Several sessions can hold it on a row, and each can update the row in turn.
-    /// Other sessions cannot delete the row, change its columns in unique indexes, or lock it FOR
-    /// UPDATE. They can change other columns, unless their code takes [`Mode::Update`] first.
+    /// FOR KEY SHARE. Several sessions can hold this lock on a row at the same time. Other sessions
+    /// cannot delete the row, change its columns in unique indexes, or lock it FOR UPDATE. They can
+    /// change other columns. A trigger that is called for such a change can take [`Mode::Update`]
+    /// first, which waits until this lock is released.
     KeyShare,
     /// FOR NO KEY UPDATE. Other sessions cannot change the row or take this lock on it. Used for a
-    /// row that ON CONFLICT DO UPDATE is about to change, because it takes this lock too. With
-    /// [`Mode::KeyShare`] instead, two sessions could both lock the row, and then deadlock when
-    /// both change a key column by DO UPDATE.
+    /// row that ON CONFLICT DO UPDATE is about to change, because DO UPDATE takes this lock too.
+    /// With [`Mode::KeyShare`] instead, two sessions could both lock the row, and then deadlock
+    /// when both change a key column by DO UPDATE.
     NoKeyUpdate,
     /// FOR UPDATE. Waits for all other sessions that hold any lock on the row, [`Mode::KeyShare`]
     /// included.

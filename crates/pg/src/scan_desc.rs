@@ -91,7 +91,7 @@ impl StateCache {
     }
 }
 
-/// Reference to a live state or to its head.
+/// Returns a reference to a scan state that has not been dropped, or to the head of such a state.
 #[inline]
 fn live<'a, T>(mut state: NonNull<T>) -> &'a mut T {
     // SAFETY: `make` made the pointer, and this file has one reference to the state at a time. The

@@ -112,8 +112,8 @@ impl<'a> ScanPath<'a> {
         unsafe { pg_sys::clauselist_selectivity(self.root, conditions, table, join, no_join) }
     }
 
-    /// Estimated number of pages that `accesses` random accesses read from disk, in a relation of
-    /// `relation_pages` pages.
+    /// Estimates how many pages are read from disk in `accesses` random accesses to a relation of
+    /// `relation_pages` pages (`index_pages_fetched`).
     pub fn pages_fetched(&self, accesses: f64, relation_pages: u32) -> f64 {
         let index_pages = f64::from(self.index.pages.max(1));
         // SAFETY: the planner's state.

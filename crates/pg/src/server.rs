@@ -16,8 +16,8 @@ pub unsafe fn owned(text: *const c_char) -> Option<CString> {
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_owned())
 }
 
-/// Expands to the argument that a wrapper passes to the server's function. This is the wrapper's
-/// parameter `$arg`, or the expression `$passed` if there is one.
+/// Expands to the argument that a wrapper passes to the server's function: the expression `$passed`
+/// if there is one, otherwise the wrapper's parameter `$arg`.
 macro_rules! passed {
     ($arg:ident) => {
         $arg
@@ -27,7 +27,9 @@ macro_rules! passed {
     };
 }
 
-/// Defines wrappers of functions that take numbers, flags, OIDs and texts.
+/// Defines wrappers of the server's functions that take numbers, flags, OIDs and texts. An entry is
+/// the signature of a function. A parameter with `= $passed` is converted: the wrapper passes the
+/// expression `$passed` instead of it.
 macro_rules! plain {
     ($($name:ident($($arg:ident: $type:ty $(= $passed:expr)?),*) $(-> $result:ty)?;)*) => { $(
         #[doc = concat!("`", stringify!($name), "` of the server.")]
@@ -101,9 +103,10 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 /// Locks a relation in this mode until the transaction ends, or until the current subtransaction is
 /// rolled back.
 ///
-/// In a query, `LockRelationOid` alone would make the query's portal the owner of the lock. The
-/// portal can be a cursor, from which a later subtransaction reads. If the query then fails, the
-/// server rolls back only this subtransaction, but releases all locks of the portal.
+/// `LockRelationOid` alone could release the lock earlier, because in a query it makes the query's
+/// portal the owner of the lock. The portal can be a cursor, from which a later subtransaction
+/// reads. If the query then fails, the server rolls back only this subtransaction, but releases all
+/// locks of the portal.
 pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
     let _owner = TransactionOwner::begin();
     // SAFETY: the arguments may have any value.
@@ -167,7 +170,8 @@ texts! {
     quote_qualified_identifier(schema: &CStr = schema.as_ptr(), name: &CStr = name.as_ptr());
 }
 
-/// Defines functions that read variables of the server.
+/// Defines functions that read variables of the server. An entry consists of the function's name,
+/// the variable's name and its type.
 macro_rules! variables {
     ($($name:ident = $variable:ident: $type:ty;)*) => { $(
         #[doc = concat!("`", stringify!($variable), "` of the server.")]

@@ -107,8 +107,8 @@ impl ServerPart {
 }
 
 impl Call {
-    /// Returns argument `n`, counted from 0, a `text`, as a [`ServerText`], which maps its
-    /// positions.
+    /// Returns argument `n`, counted from 0, a `text`, as a [`ServerText`], which converts
+    /// positions between UTF-8 and the server's encoding.
     pub fn server_text(&self, n: usize) -> ServerText<'_> {
         ServerText::from_bytes(self.bytes(n))
     }

@@ -25,14 +25,14 @@ pub trait ShortSample {
     /// Statistic kind under which the most common shortened values are stored, with their
     /// frequencies. It replaces `STATISTIC_KIND_MCV`.
     const COMMON_KIND: u32;
-    /// Statistic kind under which a sample of the other shortened values is stored: those that are
-    /// not among the most common ones. The sample is evenly spaced in their sort order. The kind
-    /// replaces `STATISTIC_KIND_HISTOGRAM`.
+    /// Statistic kind under which a sample of the less common shortened values is stored. The
+    /// sample excludes the most common ones, and is evenly spaced in sort order. The kind replaces
+    /// `STATISTIC_KIND_HISTOGRAM`.
     const SAMPLE_KIND: u32;
 
-    /// Makes a shortened value of the same type. `beginning` has the first [`Self::SIZE`] bytes of
-    /// a wide value, without its header. Returns the bytes of the shortened value without a header;
-    /// `None` if the value cannot be shortened, and then the server's analysis ignores it.
+    /// Shortens a wide value. `beginning` has the first [`Self::SIZE`] bytes of the value, without
+    /// its header. Returns the bytes of a shorter value of the same type, without a header; `None`
+    /// if the value cannot be shortened, and then the server's analysis ignores it.
     fn shorten(beginning: &[u8]) -> Option<Vec<u8>>;
 }
 

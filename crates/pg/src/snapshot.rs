@@ -38,9 +38,9 @@ impl RegisteredSnapshot {
         self.raw
     }
 
-    /// Returns the check that a reader with this snapshot must apply to each page that it reads. The
-    /// check raises an error if rows that the snapshot sees may have been removed from the page.
-    /// Before version 17 the setting `old_snapshot_threshold` allows such removals.
+    /// Returns the check that a reader with this snapshot must apply to each page that it reads.
+    /// The check raises an error if rows that the snapshot sees may have been removed from the
+    /// page. Before version 17 the setting `old_snapshot_threshold` allows such removals.
     pub fn old_snapshot_check(&self) -> OldSnapshotCheck {
         // SAFETY: the snapshot is registered.
         OldSnapshotCheck::new(unsafe { &*self.raw })

@@ -23,8 +23,8 @@ thread_local! {
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Changes that a statement run by SPI sees. The outer statement is the SQL statement of the client
-/// that calls the function which runs the SPI statement.
+/// Changes that an SPI statement sees. A function runs the SPI statement. The outer statement is
+/// the SQL statement that calls this function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// The statement sees the rows that the outer statement sees, without the changes that the

@@ -88,9 +88,9 @@ const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\
 /// (`MAX_CONVERSION_GROWTH`).
 const GROWTH: usize = 4;
 /// Range of the limit on the size of a piece, in bytes. A text is converted in pieces, one in each
-/// call of the server. The limit begins at the end of this range. It drops to the start of the range
-/// after a character that cannot be converted, and doubles after each piece. The largest piece fits
-/// the server's integers.
+/// call of the server. The limit begins at the end of this range. It drops to the start of the
+/// range after a character that cannot be converted, and doubles after each piece. The largest
+/// piece fits the server's integers.
 const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
 /// Number of converted pieces between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 10;
@@ -181,10 +181,10 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
 }
 
 /// Returns the length in bytes of the first piece of `text`, which is converted next. `most` is the
-/// maximum length. In EUC_JIS_2004 two code points can make one character, which must not be divided
-/// between two pieces. `halves` holds the code points that can be the second one; it is empty for
-/// other encodings. So a piece does not end before a code point of `halves`, unless all code points
-/// after the first are in `halves`.
+/// maximum length. In EUC_JIS_2004 two code points can make one character, which must not be
+/// divided between two pieces. `halves` holds the code points that can be the second one; it is
+/// empty for other encodings. So a piece does not end before a code point of `halves`, unless all
+/// code points after the first are in `halves`.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);

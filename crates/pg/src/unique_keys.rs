@@ -18,7 +18,8 @@ pub fn primary_key_column(table: Rel) -> Option<i16> {
 
 /// Unique index of the table that the server checks when a row is written.
 struct UniqueKey {
-    /// The server's description of the index, by which it computes the key values of a row.
+    /// The server's description of the index. The server uses it to compute the key values of a
+    /// row.
     info: *mut pg_sys::IndexInfo,
     /// Predicate of the index, ready for execution; null if the index holds all rows.
     predicate: *mut pg_sys::ExprState,

@@ -391,8 +391,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Text form of the value, as its type's output function writes it. The bytes are read as UTF-8,
-    /// whatever the database's encoding is. Invalid bytes become replacement characters. Use
+    /// Text form of the value, as its type's output function writes it. The bytes are read as
+    /// UTF-8, whatever the database's encoding is. Invalid bytes become replacement characters. Use
     /// [`Value::utf8`] to convert the text from the database's encoding.
     pub fn output(self) -> String {
         String::from_utf8_lossy(&self.output_bytes()).into_owned()
@@ -485,9 +485,9 @@ fn takes_any_words(oid: Oid) -> bool {
     is_not_builtin(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not built into the server. Only values of such types are made from
-/// unchecked bytes: this extension's functions check the bytes of its own types, but the server
-/// trusts the bytes of built-in types.
+/// Returns whether a type is not built into the server. Apart from `bigint`, only values of such
+/// types are made from unchecked bytes: this extension's functions check the bytes of its own
+/// types, but the server trusts the bytes of built-in types.
 fn is_not_builtin(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }

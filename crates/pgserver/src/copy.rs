@@ -217,8 +217,8 @@ pub fn own_dir(dir: &Path) -> Result<()> {
 /// Links the shared libraries of a PostgreSQL that was installed from a Python wheel. `bindir` is
 /// the folder of the installation's programs, and `root` is the root folder of the copy. The
 /// libraries are in folders called `NAME.libs` next to the installation. Programs look for these
-/// folders relative to their own path, so the copy has links to them at the same relative path. Does
-/// nothing for other installations.
+/// folders relative to their own path, so the copy has links to them at the same relative path.
+/// Does nothing for other installations.
 fn link_libraries(root: &Path, bindir: &Path) -> Result<()> {
     for dir in bindir.ancestors().skip(2).take(2) {
         for name in entries(dir)? {

@@ -266,8 +266,8 @@ impl Server {
         Ok(process)
     }
 
-    /// Returns whether the server, whose postmaster is `process`, accepts connections. Like `pg_ctl`,
-    /// reads the postmaster's state from the eighth line of its pid file.
+    /// Returns whether the server, whose postmaster is `process`, accepts connections. Like
+    /// `pg_ctl`, reads the postmaster's state from the eighth line of its pid file.
     fn is_ready(&self, process: &Process) -> bool {
         let Ok(text) = fs::read_to_string(self.data.join("postmaster.pid")) else {
             return false;

@@ -1,6 +1,6 @@
 //! List of the largest clusters on the report page. A cluster is a set of near-duplicate rows. One
-//! row of it, the kept row, stays when the other rows are removed. The differences of each other row
-//! from the kept row are marked.
+//! row of it, the kept row, stays when the other rows are removed. The differences of each other
+//! row from the kept row are marked.
 use std::fmt::Write;
 
 use neardup_textdiff::{Diff, Host, Kind, Span};

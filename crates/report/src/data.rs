@@ -1,5 +1,5 @@
-//! Plain data of a report, from which the page is made. A cluster is a set of near-duplicate rows at
-//! one radius, the maximum distance. One row of each cluster is kept, and the SQL on the page
+//! Plain data of a report, from which the page is made. A cluster is a set of near-duplicate rows
+//! at one radius, the maximum distance. One row of each cluster is kept, and the SQL on the page
 //! removes the other rows.
 
 /// Maximum number of radii on a page. The stylesheet has a fixed set of rules, one for each radius.

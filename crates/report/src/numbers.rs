@@ -94,8 +94,8 @@ pub fn bits(value: f64) -> String {
 }
 
 /// Returns the table cells that show a distance. The first cell has a similarity or a number of
-/// bits. If the similarity is estimated from fingerprints ([`Measure::Estimated`]), a second cell has
-/// the number of bits.
+/// bits. If the similarity is estimated from fingerprints ([`Measure::Estimated`]), a second cell
+/// has the number of bits.
 pub fn distance_cells(measure: Measure, value: f64) -> String {
     let shown = match measure {
         Measure::Bits(_) => distance(measure, value),

@@ -15,7 +15,7 @@ use neardup_sketch::passages::{PassageLength, SharedPassages};
 use neardup_sketch::{Sketcher, TextOptions, simhash64_features};
 use texts::{LATIN, chinese, chinese_words, documents, spaced};
 
-/// Measures the time in which `compute` processes all `documents`, and reports it in bytes per
+/// Measures the time that `compute` takes to process all `documents`, and reports it in bytes per
 /// second. `group` and `name` identify the measurement; the average size of the documents is added
 /// to `name`.
 fn measure_each(

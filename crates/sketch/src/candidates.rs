@@ -1,7 +1,7 @@
 //! Radius of a search for candidate pairs, whose texts are then compared exactly. The wanted pairs
-//! are the pairs of texts whose similarity is at least a given one. A search compares sketches, which
-//! are fingerprints (bits) or signatures (values). It loses a wanted pair if the two sketches differ
-//! in more bits or values than the radius.
+//! are the pairs of texts whose similarity is at least a given one. A search compares sketches,
+//! which are fingerprints (bits) or signatures (values). It loses a wanted pair if the two sketches
+//! differ in more bits or values than the radius.
 //!
 //! Fingerprints and signatures estimate a similarity, so some pairs of similar texts have an
 //! estimate below the wanted similarity. A search for candidates therefore uses a larger radius.
@@ -120,7 +120,8 @@ impl Tails {
         }
     }
 
-    /// Increases the number of differences, `bound`, by one, and updates the probabilities in `sums`.
+    /// Increases the number of differences, `bound`, by one, and updates the probabilities in
+    /// `sums`.
     fn advance(&mut self) {
         self.bound += 1;
         let (left, bound) = (self.trials - self.bound + 1, self.bound);

@@ -213,7 +213,8 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Number of entries at which the entries of equal features are merged into one for the first time.
+/// Number of entries that causes the first merge, in which the entries of equal features become one
+/// entry.
 const MERGE_AT: usize = 1 << 16;
 
 /// Sink that collects the distinct features of a text and counts their occurrences.
@@ -226,7 +227,8 @@ struct FeatureGatherer<'a> {
     /// Collected features. The first entries, from the last merge, are sorted and distinct. Later
     /// entries have one occurrence each.
     entries: Vec<FeatureEntry>,
-    /// Number of entries at which the entries of equal features are merged into one the next time.
+    /// Number of entries that causes the next merge, in which the entries of equal features become
+    /// one entry.
     merge_at: usize,
     check: &'a SharedCheck<'a>,
 }

@@ -1,5 +1,6 @@
-//! Interface between the code that finds the features of a text and the code that uses them, such as
-//! a fingerprint. A feature is one token or several consecutive tokens, with separators between them.
+//! Interface between the code that finds the features of a text and the code that uses them, such
+//! as a fingerprint. A feature is one token or several consecutive tokens, with separators between
+//! them.
 
 use std::ops::Range;
 

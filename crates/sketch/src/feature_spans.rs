@@ -171,8 +171,8 @@ impl SpanFinder {
         self.next_end == self.ends.len()
     }
 
-    /// Finds the position of each word in the normal form. `tokens` holds the words in text order, so
-    /// the position of a word is its first occurrence after the end of the previous word.
+    /// Finds the position of each word in the normal form. `tokens` holds the words in text order,
+    /// so the position of a word is its first occurrence after the end of the previous word.
     ///
     /// A text of a megabyte without a word boundary was tokenized in parts, so a word may not occur
     /// in the normal form. Then the function stops, and the positions of all later features remain
@@ -195,10 +195,11 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the position of each word in the normal form, for the tokens of `jieba_search`. `tokens`
-    /// holds the longer words of a text in text order, and before each longer word the shorter words
-    /// that it contains. `longer` holds only the longer words. The position of a longer word is its
-    /// first occurrence after the previous longer word. The shorter words are found within it.
+    /// Finds the position of each word in the normal form, for the tokens of `jieba_search`.
+    /// `tokens` holds the longer words of a text in text order, and before each longer word the
+    /// shorter words that it contains. `longer` holds only the longer words. The position of a
+    /// longer word is its first occurrence after the previous longer word. The shorter words are
+    /// found within it.
     fn follow_shorter_words(
         &mut self,
         tokens: &[u8],

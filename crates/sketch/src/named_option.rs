@@ -3,8 +3,8 @@
 use std::fmt;
 
 /// Defines an enum from one list of its values, and implements [`NamedOption`] for it. `$parameter`
-/// is the name of the SQL parameter. Each value has a description, a constant of the struct
-/// `$Description`, whose field `name` is the name of the value in SQL.
+/// is the name of the SQL parameter. Each value has a description, which is a constant of the type
+/// `$Description`. The field `name` of the description is the name of the value in SQL.
 macro_rules! described_option {
     (
         $(#[$about:meta])*

@@ -82,10 +82,10 @@ struct Run {
     tokens: Range<usize>,
     /// Number of features of the run.
     features: usize,
-    /// Index of the last shared feature that begins before the run, in the list of shared features;
+    /// Last shared feature that begins before the run, as an index in the list of shared features;
     /// `None` if there is none.
     before: Option<u32>,
-    /// Index of the first shared feature that begins after the run, in the list of shared features;
+    /// First shared feature that begins after the run, as an index in the list of shared features;
     /// `None` if there is none.
     after: Option<u32>,
 }

@@ -43,8 +43,9 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct OldToken(u32);
 
-/// Number of a token of the second text. It is a separate type because `similar` would copy tokens
-/// of equal types, and read the copies without calling the host.
+/// Number of a token of the second text. If both texts had the same type of tokens, `similar` would
+/// copy the tokens and read the copies. These reads would not be counted, so the host would not be
+/// called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct NewToken(u32);
 
@@ -138,7 +139,8 @@ impl DiffHook for Changes<'_> {
 }
 
 /// Returns the changes between two texts, in text order. `a` and `b` have the number of each token.
-/// Equal tokens have equal numbers.
+/// Equal tokens have equal numbers. Calls [`Host::reserve`] before it allocates, and
+/// [`Host::check`] regularly.
 ///
 /// The search skips tokens that occur in one text only, so unrelated texts take little time.
 pub(crate) fn changes(a: &[u32], b: &[u32], host: &mut dyn Host) -> Vec<Change> {

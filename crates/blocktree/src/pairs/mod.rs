@@ -6,7 +6,7 @@
 //! key has a sketch (bits of the signature) instead of a fingerprint.
 //!
 //! A pass reads the permutation once, from left to right, in chunks of as many leaves as fit into
-//! memory. It compares entries whose leading bits are equal or differ in few bits (see [`plan`]). A
+//! memory. It compares entries whose leading bits are equal or differ in few bits (see `plan`). A
 //! chunk is first compared with itself. To find pairs across the chunk's end, the pass then reads
 //! the leaves to the right that have entries near those of the chunk. At the guaranteed radius
 //! these entries are the rest of the chunk's last group, seldom more than one leaf.

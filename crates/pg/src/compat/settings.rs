@@ -25,10 +25,13 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
 }
 
 /// Sets `search_path` to `pg_catalog, pg_temp` until the current nesting level of settings ends.
-/// This extension's functions do so before they run index expressions, because they run these with
-/// the owner's rights for all readers of a table. Since version 17 the server also sets this path
-/// where it runs index expressions. Earlier versions run index expressions only in commands of
-/// users who have the owner's rights, and do not change the path.
+/// This extension's functions call it before they run index expressions with the rights of the
+/// table's owner. Without it, the user who calls such a function could choose by `search_path`
+/// which objects the owner's expressions use.
+///
+/// Since version 17 the server also sets this path where it runs index expressions. Earlier
+/// versions run index expressions only in commands of users who have the owner's rights, and do not
+/// change the path.
 pub fn restrict_search_path() {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: changes a setting of this backend. The value is that of later versions.

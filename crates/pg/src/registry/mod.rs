@@ -70,8 +70,8 @@ struct OwnRow {
     slots: Vec<usize>,
     /// Subtransaction that published the row.
     subtransaction: pg_sys::SubTransactionId,
-    /// OID of the last index that the server writes, among the indexes in which other backends may
-    /// search for the row. The row is withdrawn when it is in this index.
+    /// OID of the index that the server writes last, among the indexes in which other backends may
+    /// search for the row. The row is withdrawn once the server has inserted it into this index.
     last_index: pg_sys::Oid,
     value: Value,
 }
@@ -100,8 +100,8 @@ thread_local! {
 }
 
 impl Token {
-    /// Makes a token that this backend has not used yet. Its first call registers the callbacks for
-    /// the end of transactions.
+    /// Makes a token that this backend has not used yet. The first call of this function registers
+    /// the callbacks for the end of transactions.
     fn next() -> Token {
         thread_local! {
             static REGISTERED: Cell<bool> = const { Cell::new(false) };
@@ -152,9 +152,11 @@ impl Token {
     }
 }
 
-/// Publishes `row` for the trigger `run`. If another backend has a row in flight in `row.group`
-/// within the distance `radius` (in bits or mismatches), publishes nothing and returns that row as
-/// the error. `last_index` is the OID of an index. When `row` has been inserted into this index,
+/// Publishes `row` for the trigger `run`. If another backend has a row in flight in the group
+/// `row.group` at a distance of at most `radius`, publishes nothing and returns that row as the
+/// error. `radius` is a number of bits for fingerprints, and a number of hashes for signatures.
+///
+/// `last_index` is the OID of an index. When `row` has been inserted into this index,
 /// [`withdraw_written`] withdraws it. Raises error 54000 if this backend has too few slots left.
 pub fn publish(
     run: TriggerRun,
@@ -211,10 +213,12 @@ pub fn withdraw(run: TriggerRun) {
     withdraw_if(|other| other.run == run);
 }
 
-/// Withdraws the previous row of the statement, which is in the indexes by now or never will be.
-/// The trigger `run` calls this function when it begins with the next row of the statement. Other
-/// triggers of the same table may already have published this next row for themselves. Their
-/// publications stay: each trigger withdraws its own previous row.
+/// Withdraws the statement's previous row, which is in the indexes by now or never will be. The
+/// trigger `run` calls this function when it begins with the statement's next row. The previous row
+/// may be in another partition.
+///
+/// Other triggers of the same table may already have published the next row. So this function
+/// withdraws no publications of these triggers: each of them withdraws its own previous row.
 pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
         other.run.statement == run.statement && (other.run.table != run.table || other.run == run)

@@ -33,8 +33,9 @@ struct Usage {
     slots: usize,
     /// Number of this backend's rows in flight in the table.
     rows: usize,
-    /// Number of the statement whose row was counted last; 0 before the first row. If several
-    /// triggers of a statement have published its row, the row is counted once.
+    /// Number of the statement whose row was counted last; 0 before the first row. A statement has
+    /// at most one row in flight in a table. If several triggers have published this row, it is
+    /// counted once.
     last_statement: usize,
 }
 

@@ -86,8 +86,9 @@ struct Head {
     used: usize,
 }
 
-/// Slot of the table. It is the entry of a row in one of the row's groups, or has a later piece of
-/// the row's value. The slot's group is in a separate array.
+/// Slot of the table. A row has one slot for each of its groups, with the first piece of the row's
+/// value. Further slots have the later pieces of a long value. The group of a slot is in a separate
+/// array.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Slot {
@@ -247,8 +248,9 @@ impl Table {
     }
 
     /// Writes `row` with its `token` to free slots, and returns the numbers of the slots. Returns
-    /// an error if `row.group` has a row of another backend within the distance `radius` (in bits
-    /// or mismatches), or if there are too few free slots.
+    /// an error if another backend has a row in `row.group` at a distance of at most `radius`, or
+    /// if there are too few free slots. `radius` is a number of bits for fingerprints, and a number
+    /// of hashes for signatures.
     pub fn publish(self, row: &Row, radius: u32, token: Token) -> Result<Vec<usize>, Refusal> {
         let database = database().to_u32();
         let (group, needed) = (stored_group(row.group), row.slots());

@@ -14,10 +14,10 @@ pub type ValuePiece = [u64; WORDS];
 pub enum Value {
     /// A fingerprint of up to 256 bits.
     Bits(ValuePiece),
-    /// The lowest byte of each hash of a signature, in order. Equal hashes have equal bytes, so two
-    /// signatures differ in at most as many bytes as hashes. So the comparison finds all near
-    /// signatures. One in 256 pairs of different hashes has equal bytes, which can cause an
-    /// unnecessary wait.
+    /// The lowest byte of each hash of a signature, in order. Equal hashes have equal bytes, so the
+    /// number of bytes that differ is at most the number of hashes that differ. The comparison
+    /// therefore misses no near signature. One in 256 pairs of different hashes has equal bytes,
+    /// which can cause an unnecessary wait.
     Bytes(Vec<ValuePiece>),
 }
 

@@ -22,8 +22,8 @@ unsafe extern "C-unwind" {
 pub struct HeapFetch<'a> {
     table: Rel<'a>,
     snapshot: pg_sys::Snapshot,
-    /// Check that is applied to the pages of the table. It raises an error if a page may have lost a
-    /// row that the snapshot sees.
+    /// Check that is applied to the pages of the table. It raises an error if a page may have lost
+    /// a row that the snapshot sees.
     check: OldSnapshotCheck,
     /// The server's state of fetches from this table.
     fetch: *mut pg_sys::IndexFetchTableData,

@@ -37,8 +37,8 @@ pub struct IndexPages<'a> {
     logged: bool,
     /// Buffers into which pages are read: a small ring of them, or all shared buffers.
     strategy: Strategy<'a>,
-    /// Check that is applied to each page that is read. It raises an error if the page may have lost
-    /// rows that the reader's snapshot sees.
+    /// Check that is applied to each page that is read. It raises an error if the page may have
+    /// lost rows that the reader's snapshot sees.
     check: OldSnapshotCheck,
     /// True if a leaf stays pinned while the rows of its entries are in use
     /// ([`IndexPages::keep_leaf_pinned`]).
@@ -49,8 +49,8 @@ pub struct IndexPages<'a> {
 }
 
 impl<'a> IndexPages<'a> {
-    /// Opens the pages of an index. Each page that is read is checked with `check`, which belongs to
-    /// the reader's snapshot.
+    /// Opens the pages of an index. Each page that is read is checked with `check`, which belongs
+    /// to the reader's snapshot.
     pub fn new(relation: Rel<'a>, check: OldSnapshotCheck) -> Self {
         // Temporary files are numbered separately from other files, so the numbers are not unique.
         // A hint's tag does not distinguish the two kinds of files.

@@ -45,8 +45,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts the requested number of workers, or as many as the server has available. Returns
-    /// `None` if no worker has started; then the leader must do the whole job.
+    /// Starts the requested number of workers, or fewer if the server does not have so many
+    /// available. Returns `None` if no worker has started; then the leader must do the whole job.
     pub fn launch(job: &Job) -> Option<Self> {
         // SAFETY: the table is open and locked. All parts of the shared memory are written before
         // a worker starts, and all workers have ended before it is freed.
@@ -99,9 +99,9 @@ impl Workers {
         self.numbers.as_ref().map_or(0, SharedCounter::next)
     }
 
-    /// Calls `each` with the messages that have arrived, up to [`TAKEN_IN_TURN`] from each worker. A
-    /// message contains the words of one or more calls of `Outbox::put`. Returns false if no message
-    /// has arrived.
+    /// Calls `each` with the messages that have arrived, up to `TAKEN_IN_TURN` from each worker.
+    /// A message contains the words of one or more calls of `Outbox::put`. Returns false if no
+    /// message has arrived.
     pub fn take(&mut self, mut each: impl FnMut(&[u64])) -> bool {
         self.queues.take(&mut each)
     }

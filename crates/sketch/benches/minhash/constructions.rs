@@ -58,10 +58,10 @@ impl Construction for Ideal {
 }
 
 /// One permutation hashing. Each position of the signature has a bin. One hash function distributes
-/// the features among the bins, and a bin keeps the minimum of its features. An empty bin copies the
-/// value of another bin. A hash of the bin's number and of the number of attempts chooses the other
-/// bin; if it is empty too, there is another attempt (Shrivastava, "Optimal densification for fast
-/// and accurate minwise hashing", ICML 2017). The field is the number of positions.
+/// the features among the bins, and a bin keeps the minimum of its features. An empty bin copies
+/// the value of another bin. A hash of the bin's number and of the number of attempts chooses the
+/// other bin; if it is empty too, there is another attempt (Shrivastava, "Optimal densification for
+/// fast and accurate minwise hashing", ICML 2017). The field is the number of positions.
 pub struct OnePermutation(pub usize);
 
 impl Construction for OnePermutation {
@@ -175,10 +175,11 @@ impl Construction for SuperMinHash {
 }
 
 /// C-MinHash. Each feature is an element of a universe of 2^16 elements, given by the leading bits
-/// of its hash. One random permutation of the universe gives each element a value. For position i of
-/// the signature, the permutation is rotated by i steps, and the position has the minimum of the
-/// features' values (Li, Li, "C-MinHash: improving minwise hashing with circulant permutation", ICML
-/// 2022). The paper applies another permutation to the elements first; the hash takes its role.
+/// of its hash. One random permutation of the universe gives each element a value. For position i
+/// of the signature, the permutation is rotated by i steps, and the position has the minimum of the
+/// features' values (Li, Li, "C-MinHash: improving minwise hashing with circulant permutation",
+/// ICML 2022). The paper applies another permutation to the elements first; the hash takes its
+/// role.
 pub struct CMinHash {
     hashes: usize,
     turned: Vec<u32>,

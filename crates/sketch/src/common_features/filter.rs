@@ -54,7 +54,7 @@ impl<const W: usize> FeatureSink for RareMinima<'_, W> {
 }
 
 impl<const W: usize> RareMinima<'_, W> {
-    /// Adds to the fingerprint those of `hashes` that are not in the set. Overwrites `hashes`.
+    /// Adds the hashes that are not in the set to the fingerprint. Overwrites the slice `hashes`.
     fn add(&mut self, hashes: &mut [u64]) {
         let mut kept = 0;
         for at in 0..hashes.len() {

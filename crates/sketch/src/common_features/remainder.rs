@@ -143,9 +143,9 @@ impl FeatureSet {
     }
 }
 
-/// Returns the byte ranges of the parts of `text` that correspond to `ranges`, which are byte ranges
-/// of `tokens`. `tokens` holds the tokens of `text`, which were made with `options`. The parts are in
-/// text order and do not overlap.
+/// Returns the byte ranges of the parts of `text` that correspond to `ranges`, which are byte
+/// ranges of `tokens`. `tokens` holds the tokens of `text`, which were made with `options`. The
+/// parts are in text order and do not overlap.
 fn parts(
     text: &str,
     options: &TextOptions,

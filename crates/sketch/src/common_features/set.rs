@@ -12,8 +12,8 @@ const MAGIC: [u8; 4] = *b"ndF\x01";
 /// Minimum number of bits in the filter for each hash of the set. At most one in sixteen hashes
 /// that are not in the set passes the filter.
 const FILTER_BITS: usize = 16;
-/// Maximum size of a bucket, in hashes, whose hashes are compared one by one. In a larger bucket, a
-/// lookup uses binary search.
+/// Maximum size, in hashes, of a bucket that a lookup searches by comparing the hashes one by one.
+/// In a larger bucket, the lookup uses binary search.
 const SHORT: usize = 8;
 
 /// Set of features by their hashes ([`crate::hash::feature_hash`]), prepared for many lookups.

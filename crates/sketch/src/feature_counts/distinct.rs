@@ -56,8 +56,8 @@ struct Found<const W: usize> {
     /// For each feature of the current round that is the last one in its slot, its position in
     /// `hashes`. The elements for other features are not used.
     positions: Vec<u16>,
-    /// Positions in the list of the other features of the current round: those that are not the
-    /// last one in their slot. The first `others_len` elements are used.
+    /// Features of the current round that are not the last one in their slot, as positions in the
+    /// round's list. The first `others_len` elements are used.
     others: Vec<u16>,
     others_len: usize,
 }

@@ -62,7 +62,7 @@ pub(crate) fn each_piece(
 
 /// Piece of a text in its normal form, except that ASCII letters may be in upper case.
 pub(crate) enum Piece<'a> {
-    /// Piece that is ASCII, as in the text.
+    /// ASCII piece, unchanged from the text.
     Ascii(&'a str),
     /// Normal form of a piece with non-ASCII characters.
     Other(&'a mut String),

@@ -97,7 +97,8 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         Ok(())
     }
 
-    /// Adds the sums of another accumulator, given by its words.
+    /// Adds the sums of another accumulator for the same number of bits, given by its words
+    /// ([`ExactAccumulator::words`]).
     pub fn merge(&mut self, other: &[u64]) {
         for theirs in other.chunks_exact(Self::BLOCK) {
             let ours = self.block(theirs[0]);

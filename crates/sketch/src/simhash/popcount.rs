@@ -25,8 +25,8 @@ pub(super) struct PositionalPopcount {
     /// Number of additions to `sixteens` since it was last emptied, at most 255, so that no byte
     /// overflows.
     sixteens_added: u32,
-    /// For each bit position, the number of added words with this bit set, without the pending
-    /// counts in the other fields.
+    /// For each bit position, the number of added words with this bit set. Does not include the
+    /// pending counts, which are in the other fields.
     wide: [u64; 64],
     /// Number of words added.
     pub len: u64,

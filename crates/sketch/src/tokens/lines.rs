@@ -46,8 +46,9 @@ pub(crate) fn tokenize(
     }
 }
 
-/// Returns true for all white space, and for all other characters that begin with the same byte as
-/// white space or are below U+0020. For these characters, [`is_plain`] is false.
+/// Returns true for all white space, and for other characters that are below U+0020 or begin with
+/// the same byte as white space. [`is_plain`] is false for the first byte of each of these
+/// characters.
 fn may_be_space(c: char) -> bool {
     matches!(c, '\0'..=' ' | '\u{80}'..='\u{BF}' | '\u{1000}'..='\u{3FFF}')
 }
