@@ -481,3 +481,38 @@ fn documents_change_their_scope_and_other_columns() -> Outcome {
     );
     Ok(())
 }
+
+/// The archive's fingerprints are missing, as after a change of the function or the column.
+#[test]
+fn archived_texts_are_compared_by_new_fingerprints() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let procedure = &blocks("corpus.md", PROCEDURE)?[0];
+    client.batch_execute(&format!(
+        "{procedure}
+         CREATE TABLE corpus (id int PRIMARY KEY, body text,
+             fp fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED);
+         CREATE INDEX corpus_fp ON corpus USING neardup (fp) WITH (radius = 10);
+         CREATE TABLE archive (LIKE corpus, kept int, kept_md5 text, similarity float8,
+             superseded timestamptz, archive_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+         INSERT INTO corpus SELECT id, string_agg('word' || n, ' ') || ' and the last ' || id
+             FROM generate_series(1, 3) AS id, generate_series(1, 100) AS n GROUP BY id;
+         CALL deduplicate('corpus_fp', 'archive');"
+    ))?;
+    let mut ids = |changes: &str| -> Result<String> {
+        client.batch_execute(changes)?;
+        value(
+            &mut client,
+            "SELECT concat((SELECT string_agg(id::text, ' ' ORDER BY id) FROM corpus), ' kept, ',
+                 (SELECT string_agg(id || ' near ' || kept, ', ' ORDER BY id) FROM archive))",
+        )
+    };
+    let first = ids("SELECT")?;
+    ensure!(first == "1 kept, 2 near 1, 3 near 1", "{first}");
+    let second = ids(
+        "UPDATE archive SET fp = NULL; DELETE FROM corpus WHERE id = 1; \
+         CALL deduplicate('corpus_fp', 'archive')",
+    )?;
+    ensure!(second == "2 kept, 3 near 2", "{second}");
+    Ok(())
+}
