@@ -240,8 +240,9 @@ fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
         )
         .detail(format!(
             "The constraint must find all signatures of similarity {NEAR_DUPLICATE_SIMILARITY}. \
-             Such signatures of {} values can differ in up to {needed} values. With {} bands, the \
-             index is certain to find only signatures that differ in up to {} values.",
+             Signatures of {} values with this similarity can differ in up to {needed} values. \
+             With {} bands, the index is certain to find only signatures that differ in at most \
+             {} values.",
             bands.hashes(),
             bands.count(),
             bands.guaranteed()

@@ -187,7 +187,7 @@ pub fn require_distances(index: Rel) {
             ),
         )
         .detail(format!(
-            "This index only finds arrays in \"{}\" that have at least one element in common.",
+            "The index on column \"{}\" finds only arrays that have at least one common element.",
             column.to_string_lossy()
         ))
         .hint(

@@ -303,11 +303,11 @@ pub fn float8(value: f64) -> pg_sys::Datum {
 
 fn refuse_both() -> ! {
     UserError::invalid_parameter("cannot specify both radius and similarity")
-        .detail("A search has only one bound.")
+        .detail("The function compares rows by only one of them.")
         .hint(
             "For fingerprints, pass a radius, such as radius => 6. For signatures, pass a \
-             similarity, such as similarity => 0.8. Fingerprints of minhash64 and minhash128 \
-             accept either bound.",
+             similarity, such as similarity => 0.8. For fingerprints of minhash64 or minhash128, \
+             pass either of them.",
         )
         .raise()
 }

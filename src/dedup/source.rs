@@ -451,8 +451,8 @@ fn refuse_parent(table: Rel) -> ! {
     )
     .detail("The rows of those tables also belong to this table, but each table has its own index.")
     .hint(format!(
-        "To find near-duplicates within one of those tables, pass that table. To search only the \
-         own rows of this table, pass one of its indexes. {}",
+        "To find near-duplicates within one of those tables, pass that table. To search this \
+         table without those tables, pass an index of this table. {}",
         instead_of(table.oid())
     ))
     .raise()
@@ -465,7 +465,7 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     )
     .detail("A view has no rows and no index of its own.")
     .hint(format!(
-        "Pass the table of the view, and pass the condition of the view as filter => '...'. {}",
+        "Pass the table that the view reads, and the view's condition as filter => '...'. {}",
         instead_of(view)
     ))
     .raise()

@@ -14,8 +14,8 @@ fn hash(call: &mut Call) -> Datum {
     if !(1..=MAX_SENTENCES as i32).contains(&n) {
         UserError::invalid_parameter(format!("n {n} is out of range"))
             .detail(format!(
-                "The argument n is the number of sentences that are hashed, from 1 to \
-                 {MAX_SENTENCES}."
+                "The argument n is the number of sentences that the hash covers. It must be from 1 \
+                 to {MAX_SENTENCES}."
             ))
             .raise();
     }

@@ -189,12 +189,12 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
 }
 
 /// Raises the error that a key was made with other parameters than those passed to `PREFIX_meet`.
-/// `expected` completes the sentence "The key was not made for ...". `parameters` names the
-/// parameters in the hint.
+/// `expected` completes the sentence "The function needs a key that was made for ...". `parameters`
+/// names the parameters in the hint.
 #[cold]
 fn refuse_key(expected: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with different parameters")
-        .detail(format!("The key was not made for {expected}."))
+        .detail(format!("The function needs a key that was made for {expected}."))
         .hint(format!(
             "Pass the same {parameters} to {prefix}_meet as to {prefix}_keys."
         ))

@@ -72,8 +72,7 @@ fn ball(call: &mut Call) -> Datum {
             let bits = wide.bits();
             UserError::invalid_parameter(format!("cannot make a fingerprint_ball of {bits} bits"))
                 .detail(
-                    "A center that is given as text must have 64 bits, which are 16 hexadecimal \
-                     digits.",
+                    "A center that is passed as text must have 16 hexadecimal digits (64 bits).",
                 )
                 .hint(format!("Cast the center: $1::fingerprint{bits}."))
                 .raise()

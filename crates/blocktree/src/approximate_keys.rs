@@ -299,9 +299,10 @@ mod tests {
         }
     }
 
-    /// Returns two sorted lists of masks: the bits of `bands` bands, and the leading bits of each
-    /// permutation of an index. The index has as many blocks as there are bands. Its radius is the
-    /// number of blocks minus 1, so each permutation has one leading block.
+    /// Returns two sorted lists of masks: the bits of each of `bands` bands, and the bits of each
+    /// block of an index that cuts fingerprints into as many blocks. The index has one permutation
+    /// (ordered copy of all keys) for each block, because its radius is the number of blocks minus
+    /// 1. The block is at the front of the keys.
     fn bands_and_blocks<const N: usize>(bands: u32) -> [Vec<Key<N>>; 2] {
         let layout = BlockLayout::<N>::new(bands - 1, bands).unwrap();
         let mut blocks: Vec<Key<N>> = (layout.permutations().iter().enumerate())

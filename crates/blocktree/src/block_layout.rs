@@ -262,8 +262,8 @@ impl<const N: usize> BlockLayout<N> {
         }
     }
 
-    /// Returns whether the index is over sets. The permutation that searches of such an index probe
-    /// has an entry for each element of a row. In other indexes each permutation has one entry for
+    /// Returns whether the index is over sets. Searches of such an index probe a permutation with
+    /// an entry for each element of each row. In other indexes, each permutation has one entry for
     /// each row.
     pub fn has_elements(&self) -> bool {
         self.unprobed > 0
@@ -341,7 +341,8 @@ pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
 }
 
 /// Makes the permutation whose keys start with the blocks `leading`, followed by the other blocks
-/// in their original order. `sizes` has the width of each block in bits.
+/// in their original order. `sizes` has the width of each block in bits. `scope_words` is the
+/// number of words in front of the fingerprint that the permutation does not move: 0 or 1.
 fn permutation<const N: usize>(
     scope_words: usize,
     sizes: &[u32],

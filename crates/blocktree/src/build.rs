@@ -59,8 +59,8 @@ impl Default for Fill {
 }
 
 /// Writes the tree of an index on fingerprints and returns its meta page. `rows` has the rows with
-/// a fingerprint, and `nulls` the rows without one. `radius`, in bits, is the maximum distance of
-/// most searches. The meta page stores it.
+/// a fingerprint, and `nulls` the rows without one. The meta page stores `radius`, the radius in
+/// bits of searches that do not state one.
 pub fn build<H: BuildHost, const N: usize>(
     host: &mut H,
     layout: &BlockLayout<N>,
@@ -95,8 +95,8 @@ pub fn build<H: BuildHost, const N: usize>(
 }
 
 /// Writes the tree of an index on signatures and returns its meta page. `rows` has the keys of each
-/// band, and `nulls` the rows without a signature. `similarity` is the minimum similarity of most
-/// searches. The meta page stores it.
+/// band, and `nulls` the rows without a signature. The meta page stores `similarity`, the minimum
+/// similarity of searches that do not state one.
 pub fn build_bands<H: BuildHost, const N: usize>(
     host: &mut H,
     bands: &Bands,

@@ -1,4 +1,7 @@
-//! Checks of the structure of a tree, for `neardup_index_check` and for tests.
+//! Checks of the structure of a tree, for `neardup_index_check` and for tests. A tree has one part
+//! for each permutation (ordered copy of all keys). An entry of an inner page has a separator, the
+//! lowest entry key that belongs on a page of the level below, and a downlink, the block of that
+//! page.
 
 use crate::block_layout::BlockLayout;
 use crate::inner::Inner;
@@ -60,9 +63,10 @@ impl RowSum {
         self.sum = self.sum.wrapping_add(hash);
     }
 
-    /// Adds an entry of an index over sets. `elements` is what the entry contributes to the sum of
-    /// its row's set ([`sets::sum_contribution`]): the whole sum or the hash of one element. So the
-    /// entries of a row's elements add up to the same checksum as the row's own entry.
+    /// Adds an entry of an index over sets. One permutation of such an index has an entry for each
+    /// row, with the sum of the hashes of the row's elements. Another permutation has an entry for
+    /// each element. `elements` is the sum or the hash of the element ([`sets::sum_contribution`]).
+    /// So the entries of both permutations add up to the same checksum.
     fn add_elements<const N: usize>(&mut self, key: &Key<N>, elements: u64, tid: Tid) {
         let mut hash = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         for word in &key[..N - sets::WORDS] {

@@ -8,7 +8,8 @@ use crate::key::Tid;
 use crate::paged::Paged;
 use crate::sort::{Entry, ExternalSort, TempFiles};
 
-/// Value that stands for the rank of a node without a rank.
+/// Mark in an array of ranks for a node to which no rank has been assigned. It is greater than all
+/// ranks.
 pub const UNRANKED: u32 = u32::MAX;
 
 /// Packs two numbers into one word: `a` in the upper half, `b` in the lower half. Words are ordered
@@ -46,17 +47,18 @@ pub trait Centers<F: TempFiles, const M: usize> {
 /// suffice. This is time-forward processing, which Zeh (EEF Summer School 2002) uses for maximal
 /// independent sets.
 pub struct Star<F: TempFiles, const M: usize> {
-    /// Pairs of near nodes. First word: the higher and the lower rank. Second word: the number of
-    /// the node with the higher rank.
+    /// Pairs of near nodes. The first word of a key has the higher and the lower rank of the pair
+    /// ([`join`]). The second word is the number of the node with the higher rank.
     pairs: ExternalSort<F, 2>,
     /// Entries of crowded nodes, as in [`Centers`].
     crowded: ExternalSort<F, M>,
-    /// Number of bytes for each list.
+    /// Number of bytes of memory that each sort and each set of ranks may use.
     memory: usize,
 }
 
 impl<F: TempFiles, const M: usize> Star<F, M> {
-    /// Creates a clustering without pairs. `memory` is the number of bytes for each of four lists.
+    /// Creates a clustering without pairs. It uses up to four times `memory` bytes: for the pairs,
+    /// the entries of crowded nodes, the set of represented ranks, and the result.
     pub fn new(memory: usize) -> Self {
         Star {
             pairs: ExternalSort::new(memory),

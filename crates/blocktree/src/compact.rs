@@ -1,5 +1,5 @@
 //! Compaction of an index: moves pages from the end of the file into unused pages, so that VACUUM
-//! can truncate the file.
+//! can truncate the file. A free list has the unused pages of one level, which page splits reuse.
 
 use crate::inner::InnerMut;
 use crate::key::{Block, EntryKey};
@@ -59,8 +59,8 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// numbers. Stops early when `may_continue` returns false.
     ///
     /// The caller must have exclusive access to the index, because another process could hold a
-    /// link to a page that is then truncated. After a crash at any moment the tree is intact, and
-    /// the next call finds the pages that are in no free list then.
+    /// link to a page that is then truncated. After a crash at any moment the tree is intact.
+    /// Unused pages may then be in no free list, and the next call finds them.
     pub fn compact(
         &self,
         blocks: Block,

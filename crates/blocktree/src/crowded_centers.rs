@@ -59,8 +59,8 @@ impl<const M: usize> CenterList<M> {
 
     /// Returns the lowest rank of a representative in this list that is near the node with the key
     /// `key` in the scope with the number `scope`. Skips representatives for whose node number
-    /// `accept` returns false. The caller needs only ranks less than `below`: if there is none, the
-    /// result is `None` or any rank of at least `below`. `found` is a buffer.
+    /// `accept` returns false. The caller uses only ranks less than `below`. So if no such rank is
+    /// found, the function may return `None` or a rank that is not less. `found` is a buffer.
     fn first_near(
         &self,
         key: &Key<M>,
@@ -150,8 +150,9 @@ impl<F: TempFiles, const M: usize> CrowdedCenters<F, M> {
         }
     }
 
-    /// Like [`Centers::first_near`], but skips representatives for whose node number `accept`
-    /// returns false.
+    /// Returns the lowest rank of a representative that is near the node with the entries `own`,
+    /// like [`Centers::first_near`]. Skips representatives for whose node number `accept` returns
+    /// false. Returns `None` if no rank is less than `below`.
     pub fn first_accepted(
         &mut self,
         files: &mut F,

@@ -1,5 +1,7 @@
 //! Checks, when a row is added, whether an earlier search that found no row is still valid, so that
-//! it need not be repeated (optimistic concurrency control: Kung and Robinson, ACM TODS 6, 1981).
+//! it need not be repeated (optimistic concurrency control: Kung and Robinson, ACM TODS 6, 1981). A
+//! search looks up its query in each permutation, an ordered copy of all keys in which some blocks
+//! of bits are moved to the front. An unpermuted key has its bits in the original order.
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
 //! other processes have added meanwhile. The second search is not needed if the first search found

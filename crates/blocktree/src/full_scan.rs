@@ -1,5 +1,6 @@
 //! Scans of all rows of an index, or of all rows of a scope: the rows that have equal values in the
-//! index columns before the last.
+//! index columns before the last. The rows without a value (NULL) are in a part of the tree of
+//! their own, the null permutation.
 
 use crate::block_layout::BlockLayout;
 use crate::key::{EntryKey, Key, Tid};

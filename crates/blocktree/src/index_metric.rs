@@ -126,8 +126,9 @@ impl IndexMetric {
     }
 
     /// Writes the tree of a new index. `rows` has the sorts of [`IndexMetric::sorts`], and `nulls`
-    /// the rows without a value. `bound` is the bound of most searches, which the meta page stores.
-    /// It must be a radius for fingerprints, a similarity for signatures, and `None` for sets.
+    /// the rows without a value. The meta page stores `bound`, the bound of searches that do not
+    /// state one. It must be a radius for fingerprints, a similarity for signatures, and `None` for
+    /// sets.
     pub fn write_tree<H: BuildHost, const N: usize>(
         &self,
         host: &mut H,

@@ -55,7 +55,8 @@ pub struct LargestBucket<const N: usize> {
     pub entries: u64,
     /// Mask of the fingerprint's bits that the entries share.
     pub mask: Key<N>,
-    /// Values of these bits in the entries, with the scope in front.
+    /// Values of the bits in `mask`, which are the same in all entries of the bucket. The scope is
+    /// in front.
     pub bits: Key<N>,
     /// Lowest row address in the bucket, as an example.
     pub tid: Tid,

@@ -11,9 +11,9 @@ use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Number of permutations for which the inner cache and the leaf cache store a leaf: the
-/// permutations with the numbers below this one. With more permutations, lookups in the caches
-/// would take longer than they save.
+/// Number of permutations for which the inner cache and the leaf cache remember a leaf. These are
+/// the first permutations by number. With a higher limit, lookups in the caches would take longer
+/// than they save.
 pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
 /// Maximum number of page copies. When it is reached, no further page is copied, and descents read
@@ -34,8 +34,9 @@ pub(crate) struct InnerCache {
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     /// Number of descents so far, saturating.
     descents: Cell<u32>,
-    /// For each permutation, the leaf that the last descent through page copies found, and the
-    /// block of the inner page whose copy has the link to that leaf.
+    /// Result of the last descent through page copies in each permutation, at the index of the
+    /// permutation's number: the leaf, and the block of the inner page whose copy has the link to
+    /// that leaf. Both blocks are 0 before the first such descent.
     last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }
 

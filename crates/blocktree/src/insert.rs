@@ -52,10 +52,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Adds a group of entries. Each element of `group` has an entry and the block of the leaf that
-    /// probably covers it. `search` is the record of the search before this insertion, if that
-    /// search found no row. Returns the added row if `search` proves that no other row is near it
-    /// ([`EmptySearch::lone_row`]).
+    /// Adds a group of entries. Each element of `group` is `None`, or has an entry and the block of
+    /// the leaf that probably covers the entry. `search` is the last search before this insertion,
+    /// if that search found no row. Returns the added row if `search` proves that no other row is
+    /// near it ([`EmptySearch::lone_row`]), and `None` otherwise.
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -70,12 +70,15 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(lone_row)
     }
 
-    /// Appends as many entries of a group as possible by one log record. In `group`, all entries
-    /// precede the elements that are `None`. Skips an entry if its leaf is full, does not cover it,
-    /// or already receives another entry of the group. Waits only for the lock of the first leaf.
-    /// Skips an entry if another process has locked one of the later leaves, because waiting for a
-    /// lock while holding another one may deadlock. Returns whether each entry was added, and the
-    /// row that [`Tree::insert_group`] returns.
+    /// Appends as many entries of a group as possible by one log record. Skips an entry if its leaf
+    /// is full, has row addresses that are too short, does not cover the entry, or already receives
+    /// another entry of the group. Does not wait for a lock while it holds another one, because
+    /// that may deadlock. So it also skips an entry if another process has locked the leaf of that
+    /// entry.
+    ///
+    /// The elements of `group` that are `None` must be at its end. Element `i` of the returned
+    /// array states whether entry `i` was added. The second returned value is the same as for
+    /// [`Tree::insert_group`].
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],

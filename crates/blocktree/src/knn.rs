@@ -34,10 +34,10 @@ const FIRST_KEPT: usize = 64;
 /// permutation again, as far as memory allows.
 const MORE_KEPT: usize = 8;
 
-/// Minimum number of returned rows which shows that there are rows near the query. With fewer
-/// returned rows, the search estimates whether one last ring for all remaining rows is cheaper than
-/// several rings. The number is above 1 because one of the rows may be the query itself, if it is
-/// in the table.
+/// Number of returned rows from which on the search assumes that there are rows near the query.
+/// With fewer returned rows, the search estimates whether one last ring for all remaining rows is
+/// cheaper than several rings. The number is above 1 because one of the rows may be the query
+/// itself, if it is in the table.
 const MIN_NEAR_ROWS: usize = 3;
 
 /// Number of bits by which [`KnnScan::end_ring_early`] extends a ring, because it estimates the end
@@ -58,8 +58,8 @@ pub struct KnnScan<const N: usize> {
     found: Vec<Match<N>>,
     /// Rows of the current ring.
     ring: TopK<N>,
-    /// All rows up to this distance from the scan's query, in bits, are in earlier rings. `None` in
-    /// the first ring.
+    /// Distance from the scan's query, in bits, up to which all rows are in earlier rings. `None`
+    /// in the first ring.
     found_to: Option<u32>,
     /// End of the current ring: the greatest distance of its rows from the scan's query, in bits.
     ring_to: u32,
@@ -217,10 +217,13 @@ impl<const N: usize> KnnScan<N> {
 
     /// Decides whether one last ring with all remaining rows within the limit is cheaper than
     /// several rings. Returns the plan of the last ring, or `None` for several rings. All rings up
-    /// to `found_to` bits have been returned. If at least [`MIN_NEAR_ROWS`] rows were returned,
-    /// several rings are cheaper. Otherwise the function estimates the distance of the next rows as
-    /// if fingerprints were random. If a search up to this distance costs at least half as much as
-    /// a search up to the limit, one last ring is cheaper.
+    /// to `found_to` bits have been returned.
+    ///
+    /// Several rings are cheaper if `found_to` exceeds the guaranteed radius by at most one bit,
+    /// because searches up to there are cheap. They are also cheaper if at least [`MIN_NEAR_ROWS`]
+    /// rows were returned. Otherwise the function estimates the distance of the next rows as if
+    /// fingerprints were random. If a search up to this distance costs at least half as much as a
+    /// search up to the limit, one last ring is cheaper.
     fn last_ring(
         &self,
         found_to: u32,

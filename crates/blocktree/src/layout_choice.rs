@@ -1,8 +1,8 @@
 //! Chooses the block layout of an index from the radius of its searches and its number of rows. A
-//! block layout states how fingerprints are cut into blocks, and the permutations of these blocks.
-//! Within the guaranteed radius of a layout, two fingerprints agree in the leading bits of at least
-//! one permutation. If keys have a scope (columns that must be equal in two near-duplicates), their
-//! first word is a hash of the scope.
+//! block layout states how fingerprints are cut into blocks (groups of bits), and the permutations
+//! of these blocks. Within the guaranteed radius of a layout, two fingerprints agree in the leading
+//! bits of at least one permutation. If keys have a scope (columns that must be equal in two
+//! near-duplicates), their first word is a hash of the scope.
 
 use crate::block_layout::{BlockLayout, max_radius};
 use crate::plan::Plan;
@@ -16,11 +16,12 @@ pub const MIN_ROWS: f64 = 1e6;
 const AS_CHEAP: f64 = 1.03;
 
 /// Cost of a descent from the root when layouts are compared, as a multiple of the cost of reading
-/// one more adjacent leaf. It is lower than in a query plan: searches with many descents find inner
-/// pages in the processor's caches, and long runs of leaves come from memory. 1.5 fits best,
-/// measured for 1 and 10 million rows of 64 and 128 bits and 1 million rows of 256 bits. With 2,
-/// the layout chosen for radius 30 at 256 bits makes searches 11 % slower than a layout with half
-/// its permutations.
+/// one more adjacent leaf. Query plans assume a higher cost ([`crate::block_layout::DESCENT`]). But
+/// a search with many descents finds inner pages in the processor's caches, while the leaves of
+/// long runs must be fetched from memory. The value 1.5 agrees best with measurements for 1 and 10
+/// million rows of 64 and 128 bits and 1 million rows of 256 bits. With the value 2, the layout
+/// chosen for radius 30 at 256 bits makes searches 11 % slower than a layout with half its
+/// permutations.
 const DESCENT: f64 = 1.5;
 
 /// Returns the cost of a search with the plan `plan`. Layouts are compared by this cost. The unit
@@ -40,9 +41,10 @@ pub fn max_permutations(bits: u32) -> usize {
 }
 
 /// Returns the best layout for an index of `rows` rows whose searches have a radius of `radius`
-/// bits. The candidates are the layouts whose searches are the cheapest or nearly so. The best one
-/// has the fewest permutations, and among equals the largest guaranteed radius. `scope` is true if
-/// keys start with a scope's hash.
+/// bits. An index with fewer than [`MIN_ROWS`] rows counts as one with that number of rows. The
+/// best layout is one of those with the lowest search cost, or a cost up to 3 % higher. Among
+/// these, it has the fewest permutations, and among equals the largest guaranteed radius. `scope`
+/// is true if keys start with a scope's hash.
 pub fn best_layout<const N: usize>(scope: bool, radius: u32, rows: f64) -> BlockLayout<N> {
     let bits = 64 * (N - usize::from(scope)) as u32;
     let rows = rows.max(MIN_ROWS);

@@ -30,9 +30,9 @@ pub const fn most_entries<const N: usize>() -> usize {
     page::capacity(N, 8 * N - Shape::<N>::MOST_LEFT_OUT + 4)
 }
 
-/// Returns the usual number of bytes of an entry with a key of `words` words: the key without its
-/// first byte, and a row address of 4 bytes. Leaves of an index with a million rows or more omit
-/// that byte.
+/// Returns the usual number of bytes of an entry with a key of `words` words: the row address in 4
+/// bytes, and the key without its first byte. The leaves of an index with a million rows or more
+/// omit the first byte of their keys.
 pub const fn usual_size(words: usize) -> usize {
     8 * words - 1 + 4
 }

@@ -19,8 +19,8 @@ pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 /// ([`crate::tree::Tree::compact`]).
 #[derive(Debug)]
 pub struct LeafCache {
-    /// For each permutation, a hash of the key that was found or added last, and the block of that
-    /// key's leaf. The block is 0 if no key is stored.
+    /// For each permutation, at the index of its number: a hash of the key that was found or added
+    /// last, and the block of that key's leaf. The block is 0 if no key is stored.
     leaves: [Cell<(u64, Block)>; CACHED_PERMUTATIONS],
     /// Copies of inner pages. Through them, a search descends to a leaf that this cache does not
     /// have.
@@ -86,8 +86,10 @@ impl LeafCache {
         self.empty.set(Some(search));
     }
 
-    /// Removes the stored search and returns it, if the last search found nothing. Also drops the
-    /// row that was added last. An insertion calls this before it adds a row.
+    /// Removes and returns the record of the last search. `None` if that search found a row, or if
+    /// the cache stores no empty searches. Also drops the record of the row that was added last, so
+    /// that [`LeafCache::take_lone_row`] does not return it for a later insertion. An insertion
+    /// calls this before it adds a row.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {
         if !self.validates {
             return None;
@@ -101,8 +103,8 @@ impl LeafCache {
         self.lone_row.set(Some(row));
     }
 
-    /// Removes and returns the row that was added last, if no other row was near it then
-    /// ([`crate::empty_search`]).
+    /// Removes and returns the row that was added last, if it is certain that no other row was near
+    /// it when it was added ([`crate::empty_search`]). Otherwise returns `None`.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.lone_row.take()
     }

@@ -15,9 +15,9 @@ use crate::shape::Shape;
 use crate::store::{PrefetchPages, UnlockedCopy};
 use std::ops::Range;
 
-/// Maximum number of 64-bit words of a key with which a search prefetches parts of leaves, and a
-/// scan prefetches the next leaf. According to measurements, neither speeds up searches with longer
-/// keys.
+/// Maximum number of 64-bit words of a key for two uses of prefetches: a search prefetches only
+/// parts of a leaf, and a scan prefetches the leaf after the current one. According to
+/// measurements, neither of them speeds up searches with longer keys.
 pub(crate) const MOST_WORDS: usize = 2;
 
 /// First step of the prefetch of a leaf: prefetches the fields that [`prefetch_between`] reads. If

@@ -61,11 +61,11 @@ impl<const N: usize> LeafQueue<N> {
 }
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
-    /// Fills a queue with the leaves that a search reads next, as far as one inner page has links
-    /// to them. The first leaf is the leaf of the entry key `wanted`. To find the following leaf,
-    /// the function calls `next` with the entry key at which the previous leaf ends. `next` returns
-    /// the lowest entry key that the search wants from there on, or `None` if the search wants no
-    /// more entries.
+    /// Fills a queue with the leaves that a search reads next: at most [`LEAVES`] leaves, all of
+    /// them children of one inner page. The first leaf covers the entry key `wanted`. To find the
+    /// leaf after each leaf, the function calls `next` with the entry key at which that leaf ends.
+    /// `next` returns the lowest entry key from there on that the search wants, or `None` if the
+    /// search wants no more entries.
     pub(crate) fn find_ahead(
         &self,
         queue: &mut LeafQueue<N>,

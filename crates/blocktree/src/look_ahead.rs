@@ -13,9 +13,9 @@ use crate::tree::Tree;
 use std::ops::Range;
 
 /// Number of probes whose first leaves are found together, before the search reads any of these
-/// leaves. So the processor fetches all of them from memory at the same time. An index has four
-/// permutations by default. With long keys, leaves are prefetched whole, and more than four leaves
-/// do not fit into a cache of 32 kB.
+/// leaves. So the processor fetches all of them from memory at the same time. Four is the default
+/// number of permutations of an index. A higher number would not help with long keys: their leaves
+/// are prefetched whole, and only four leaves of 8 kB fit into a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
 /// Number of leaves that are prefetched ahead of the current leaf, for a probe that looks up
@@ -152,9 +152,10 @@ impl<const N: usize> LookAhead<N> {
         N <= MOST_WORDS && leaf.is_some() && (is_whole || self.has_found(probe))
     }
 
-    /// Prefetches a leaf that a probe will read after the current leaf. If the probe looks up
-    /// several prefixes, this is a leaf further back in the queue. Otherwise it is the leaf in
-    /// `next`.
+    /// Prefetches a leaf that the probe with number `probe` will read after the current leaf.
+    /// `next` is the position at which the probe continues. If the probe looks up several prefixes,
+    /// prefetches the leaf that is [`LEAVES_AHEAD`] leaves ahead in the queue, if the queue has it.
+    /// Otherwise prefetches the leaf in `next`, unless keys have more than [`MOST_WORDS`] words.
     #[inline]
     pub(crate) fn prefetch_next<S: PrefetchPages>(
         &self,

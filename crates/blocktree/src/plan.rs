@@ -1,8 +1,9 @@
 //! Plan of a search for the fingerprints near a query. A permutation is an ordered copy of all keys
-//! in the index. A probe looks up one or more prefixes (leading bits) of keys in one permutation,
-//! or reads the whole permutation. A plan consists of the probes that together find all
-//! fingerprints within a radius. If keys have a scope (columns that must be equal in two
-//! near-duplicates), their first word is a hash of the scope.
+//! in the index, in which some blocks (groups of fingerprint bits) are moved to the front. A probe
+//! looks up one or more prefixes (leading bits) of keys in one permutation, or reads the whole
+//! permutation. A plan consists of the probes that together find all fingerprints within a radius.
+//! If keys have a scope (columns that must be equal in two near-duplicates), their first word is a
+//! hash of the scope.
 //!
 //! Up to the guaranteed radius, the search looks up the query's own prefix in a few of the
 //! permutations. Beyond that radius the pigeonhole principle still holds in its general form: cut
@@ -93,7 +94,7 @@ impl<const N: usize> Probe<N> {
     }
 }
 
-/// Returns whether the last of `probes` finds a row that the earlier probes do not find.
+/// Returns whether the last of `probes` finds a row and none of the earlier probes does.
 /// `difference` is the row's fingerprint XOR the query.
 #[inline]
 pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N>) -> bool {
@@ -324,13 +325,15 @@ pub fn expected_nearest(bits: u32, rows: f64) -> u32 {
         .unwrap_or(bits)
 }
 
-/// Returns a small set of permutations. If a search looks up the query's own prefix in each of
-/// them, it finds all rows within `radius` bits. `None` if `radius` exceeds the guaranteed radius.
+/// Returns the numbers of a small set of permutations. If a search looks up the query's own prefix
+/// in each of them, it finds all rows within `radius` bits. `None` if `radius` exceeds the
+/// guaranteed radius.
 ///
-/// Differences in `radius` bits touch at most `radius` blocks of the layout. So for each choice of
-/// `radius` blocks, the prefix of some returned permutation must contain none of these blocks. The
-/// function chooses the permutations greedily (set cover). If each permutation's prefix is one
-/// block, any `radius + 1` permutations are enough, and fewer are not.
+/// Two fingerprints within `radius` bits differ in at most `radius` blocks of the layout. If the
+/// prefix of a permutation contains none of these blocks, it is equal in both fingerprints. So the
+/// set must have such a permutation for each choice of `radius` blocks. The function chooses the
+/// permutations greedily (set cover). If each permutation's prefix is one block, any `radius + 1`
+/// permutations are enough, and fewer are not.
 pub(crate) fn exact_permutations<const N: usize>(
     layout: &BlockLayout<N>,
     radius: u32,
@@ -367,10 +370,11 @@ pub(crate) fn exact_permutations<const N: usize>(
     Some(chosen)
 }
 
-/// Returns several sets of candidate probes for [`spread`]. The prefixes of the probes in one set
-/// have no block in common. The first set has prefixes of one block, the second set has prefixes of
-/// two blocks, and so on. If some blocks are in none of these prefixes, the set also has probes
-/// with shorter prefixes for them. The probes have no thresholds yet.
+/// Returns several sets of candidate probes. A search can use any one of the sets, after [`spread`]
+/// has chosen the thresholds of its probes. No block is in the prefixes of two probes of one set.
+/// In the first set each prefix is one block, in the second set two blocks, and so on. If some
+/// blocks are then in no prefix of a set, the set also has probes with shorter prefixes for these
+/// blocks.
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<CandidateProbe>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)

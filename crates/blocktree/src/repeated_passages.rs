@@ -118,7 +118,7 @@ impl<F: TempFiles> PassageWindows<F> {
     }
 
     /// Adds the next document. Documents are numbered from 0 in the order in which they are added.
-    /// There can be at most `u32::MAX` documents.
+    /// The caller must not add more than `u32::MAX` documents.
     pub fn push(&mut self, files: &mut F, document: DocumentTokens) {
         let start = self.corpus.push(files, document.bytes);
         self.hashes.clear();
@@ -409,8 +409,9 @@ impl WindowHasher {
         (kept % PRIME + added) % PRIME
     }
 
-    /// Returns the sort key for a hash: its bits, shifted to the left. The sort distributes entries
-    /// by the leading bits of their keys.
+    /// Returns the sort key for a hash: the hash, shifted so that its most significant bit is the
+    /// first bit of the key. The sort distributes entries by the leading bits of their keys, so
+    /// these bits must not all be zero.
     fn key(&self, hash: u64) -> u64 {
         hash << (64 - HASH_BITS) & self.mask
     }

@@ -1,7 +1,7 @@
 //! Shared keys: 64-bit keys that near-duplicates have in common, for joins by equality in engines
-//! without this index. A fingerprint has one key for each permutation of its blocks, and a MinHash
-//! signature has one key for each band of its positions. The SQL functions `neardup_keys` and
-//! `minhash_keys` return them.
+//! without this index. A fingerprint is cut into blocks (groups of bits), and has one key for each
+//! permutation of its blocks. A MinHash signature has one key for each band (group of positions).
+//! The SQL functions `neardup_keys` and `minhash_keys` return the keys.
 //!
 //! The principle is that of the index's permutations ([`crate::block_layout`], [`crate::bands`]): a
 //! value has one key for each choice of blocks or for each band, so that two values within the
@@ -168,11 +168,11 @@ impl<const N: usize> BlockKeys<N> {
 /// Makes and compares the shared keys of MinHash signatures. A band has some positions of a
 /// signature.
 ///
-/// A position is in one band, so a mismatch changes at most one key. So two signatures with at most
-/// `mismatches` mismatches share at least `b - mismatches` of their `b` keys, where `b` is the
-/// number of bands. With the default for 128 values and similarity 0.8, that is 5 of 30 keys. A
-/// join that counts the shared keys of a pair can reject pairs with fewer shared keys before it
-/// reads the signatures.
+/// A mismatch is a position at which two signatures have different values. A position is in one
+/// band, so a mismatch changes at most one key. So two signatures with at most `m` mismatches share
+/// at least `b - m` of their `b` keys, where `b` is the number of bands. With the default number of
+/// bands for 128 values and similarity 0.8, that is 5 of 30 keys. A join that counts the shared
+/// keys of a pair can reject pairs with fewer shared keys before it reads the signatures.
 ///
 /// ```
 /// use neardup_blocktree::shared_keys::BandKeys;

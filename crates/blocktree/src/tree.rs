@@ -466,8 +466,9 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Returns whether the path leads back: a page with this high key ends no further right than
-    /// the previous page on the path.
+    /// Returns whether the path leads back at its next page, which has the high key `high_key`:
+    /// whether this page ends no further right than the previous page on the path. False for the
+    /// first page of the path, and for the last page of a level, which has no high key.
     #[inline]
     fn leads_back(&self, high_key: Option<EntryKey<N>>) -> bool {
         (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)

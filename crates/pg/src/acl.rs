@@ -141,7 +141,7 @@ pub fn check_columns(table: Rel, columns: &[i16]) {
         )
         .detail("This function reads the whole index or table, including rows that a policy hides.")
         .hint(
-            "Use a join with a condition such as a.fp <~> b.fp <= 6, because a join obeys the \
+            "Use a join instead, with a condition such as a.fp <~> b.fp <= 6. A join obeys the \
              policies. Or ask the owner of the table to call the function.",
         )
         .raise()

@@ -92,7 +92,7 @@ pub fn feature_hashes(array: Option<Value>) -> Vec<u64> {
 fn refuse_options(relation: &str, why: &str) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("cannot determine which features \"{relation}\" compares"),
+        format!("cannot determine how the features of \"{relation}\" were computed"),
     )
     .detail(why)
     .hint(

@@ -149,12 +149,13 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
             ),
         )
         .detail(
-            "The action mark does not use the same triggers, columns and indexes as the actions \
-             skip and error.",
+            "The triggers, columns and indexes for \"mark\" differ from those for \"skip\" and \
+             \"error\".",
         )
         .hint(
             "First remove the existing triggers. To get the statements for this, call \
-             neardup_setup with the existing action, and run the statements with part = 'remove'.",
+             neardup_setup with the existing action. The column part of these statements has the \
+             value 'remove'.",
         )
         .raise();
     }

@@ -49,7 +49,7 @@ impl Goal {
                 shown(name)
             ))
             .detail("The known values are search, skip, error and mark.")
-            .hint("For the action log, write the CREATE TRIGGER statement yourself.")
+            .hint("To log near-duplicates, write the CREATE TRIGGER statement yourself.")
             .raise(),
         }
     }
@@ -108,9 +108,9 @@ fn setup(call: &mut Call) -> Datum {
 /// `mark`, or is invalid for the table.
 fn check_keep(keep: &OrderBy, goal: Goal, table: Rel) {
     if goal != Goal::Mark {
-        UserError::invalid_parameter("keep requires the action mark")
+        UserError::invalid_parameter("keep requires action => 'mark'")
             .detail("The argument keep determines which existing rows become originals.")
-            .hint("For other actions, choose rows with the argument keep of neardup_clusters.")
+            .hint("To choose the row of a cluster to keep, use the argument keep of neardup_clusters.")
             .raise();
     }
     keep.check(table);

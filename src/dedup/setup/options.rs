@@ -107,7 +107,7 @@ pub fn parse(table: Rel, goal: Goal, names: &ObjectNames, written: &[CString]) -
             ),
         )
         .detail("An option names this column.")
-        .hint("Write the name as it is stored, including upper and lower case.")
+        .hint("Write the name exactly as it is stored. Upper and lower case are different.")
         .raise();
     }
     if let (Goal::Mark, Some(condition)) = (goal, arguments.manual.condition()) {

@@ -115,7 +115,7 @@ pub fn check_kind(relation: pg_sys::Oid) {
             format!("table \"{name}\" is partitioned"),
         )
         .detail("CREATE INDEX CONCURRENTLY cannot create an index on a partitioned table.")
-        .hint("For searches, call neardup_setup for each partition.")
+        .hint("Call neardup_setup for each partition, with action => 'search'.")
         .raise(),
         pg_sys::RELKIND_VIEW => "a view",
         pg_sys::RELKIND_MATVIEW => "a materialized view",
@@ -197,7 +197,7 @@ fn check_columns_may_be_added(table: Rel) {
             format!("table \"{}\" is a partition", table.shown()),
         )
         .detail("A partition cannot have columns that its partitioned table does not have.")
-        .hint("For searches, call neardup_setup with action => 'search'.")
+        .hint("For a partition, neardup_setup supports only action => 'search'.")
         .raise();
     }
 }

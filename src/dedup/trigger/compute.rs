@@ -225,8 +225,8 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
              function."
         ),
         false => format!(
-            "The column has type {type_name}, but minhash64 and simhash return a fingerprint, \
-             minhash128 and simhash128 return a fingerprint128, and minhash returns a \
+            "The column has type {type_name}. But minhash64 and simhash return a fingerprint. \
+             minhash128 and simhash128 return a fingerprint128. minhash returns a \
              minhash_signature."
         ),
     })

@@ -286,8 +286,8 @@ impl Marks {
                 "mark does not lead to an original",
             )
             .detail(
-                "The mark of the referenced row leads to another marked row, and these marks form \
-                 a cycle.",
+                "The mark is the key of a marked row. The chain of marks from that row ends in a \
+                 cycle.",
             )
             .hint("Set the mark of one row in the cycle to NULL.")
             .raise(),
@@ -390,8 +390,8 @@ pub fn hidden(table: Rel) -> ! {
     )
     .detail("The new row would be marked with the key of a row that you may not read.")
     .hint(
-        "Grant the role the right to read the keys of original rows. Or use a scope, so that its \
-         rows are compared only with rows that it may read.",
+        "Grant the role the right to read the keys of original rows. Or add a scope column, so \
+         that rows are compared only with rows that the role may read.",
     )
     .raise()
 }

@@ -128,7 +128,7 @@ fn unmark(connection: &spi::Connection, table: Rel, marks: &Marks, row: Tid, key
             ),
         )
         .detail("Without this comparison, the row would wrongly become an original.")
-        .hint("Create the BEFORE trigger so that it fires for UPDATE without a condition.")
+        .hint("Create the BEFORE trigger without a WHEN condition.")
         .raise();
     }
     written

@@ -43,13 +43,13 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         )
         .detail(match needs_all {
             true => {
-                "Because the option manual has a condition, the trigger must fire for UPDATE of \
-                 all columns."
+                "The option manual has a condition, so the trigger must fire for UPDATE of all \
+                 columns."
             }
             false => {
                 "The trigger must fire for INSERT and UPDATE. If the trigger has a column list, \
-                 the list must contain the fingerprint column or its text column, the scope \
-                 columns, the mark column, and the column in the option confirm."
+                 the list must contain these columns: the fingerprint column or its text column, \
+                 the scope columns, the mark column, and the column that the option confirm names."
             }
         })
         .hint(create(
@@ -79,8 +79,8 @@ fn raise_without_after_trigger(table: Rel, trigger: &Trigger) -> ! {
         ),
     )
     .detail(
-        "The action mark also needs an AFTER UPDATE OR DELETE trigger. It must call neardup_dedup \
-         with the same arguments and have no WHEN condition.",
+        "With action=mark, the table also needs an AFTER UPDATE OR DELETE trigger. This trigger \
+         must call neardup_dedup with the same arguments and have no WHEN condition.",
     )
     .hint(create(
         table,
@@ -177,8 +177,8 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
         ),
     )
     .detail(format!(
-        "The trigger compares rows by these columns, but does not fire when an UPDATE changes \
-         them: {names}."
+        "The trigger compares rows by these columns: {names}. But it does not fire when an UPDATE \
+         changes them."
     ))
     .hint(format!(
         "Add {names} to the UPDATE OF list of the trigger, or omit the list."

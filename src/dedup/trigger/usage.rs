@@ -13,7 +13,7 @@ pub fn misused(why: &str) -> ! {
     .detail(why)
     .hint(
         "Use CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION \
-         neardup_dedup('fp', 'body', 'radius=6', 'action=skip'). The action mark also needs an \
+         neardup_dedup('fp', 'body', 'radius=6', 'action=skip'). With action=mark, also create an \
          AFTER UPDATE OR DELETE trigger.",
     )
     .raise()

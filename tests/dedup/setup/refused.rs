@@ -75,7 +75,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
         "",
         "('t', 'body', 'skip', keep => 'id')",
         "22023",
-        "keep requires the action mark",
+        "keep requires action => 'mark'",
     ),
     (
         "",

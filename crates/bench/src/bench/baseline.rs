@@ -18,7 +18,8 @@ pub fn path() -> PathBuf {
     xtask::cargo::workspace().join("crates/bench/baseline.json")
 }
 
-/// Line of a benchmark's table, reduced to what can be compared with other runs.
+/// Comparison of neardup with another contender: a line of a benchmark's table. It keeps the ratio
+/// of the two figures, and not the figures, because only ratios can be compared with other runs.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     what: String,

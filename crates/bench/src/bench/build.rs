@@ -13,8 +13,8 @@ const DOCUMENT: usize = 3_900;
 /// Total bytes of the distinct documents. The table repeats each document many times, with a
 /// different number in front of each repetition.
 const BYTES: usize = 16_000_000;
-/// Number of rows of `docs`, the table of fingerprints, for each row of `documents`, the table of
-/// texts.
+/// Ratio of the row counts of the two tables: `docs`, which has fingerprints, has this many times
+/// as many rows as `documents`, which has texts.
 const ROWS_PER_DOCUMENT: u64 = 10;
 
 /// Index whose build is measured.

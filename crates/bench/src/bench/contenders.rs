@@ -88,9 +88,9 @@ impl Probes {
 pub struct Query {
     /// Text of the query after the keyword FROM.
     from: String,
-    /// SQL columns that identify a result: the `id` of the probe, and then the `id` of the row or
-    /// the value that was found. For a permuted value, the number of the block at its front stands
-    /// between them.
+    /// SQL columns of a result. The first is the `id` of the probe. The last is the `id` of the row
+    /// that was found, or the value. If the value is permuted, the second of three columns is the
+    /// number of the block at its front.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,
@@ -164,8 +164,9 @@ impl Query {
     }
 
     /// Returns a query that searches for the values within 3 bits of each probe. It scans a range
-    /// in each of four btree indexes on permuted values. Index-only scans return values, not rows.
-    /// A value that several indexes find is returned several times.
+    /// in each of four btree indexes on permuted values: in each index, another 16-bit block of the
+    /// value is at the front. The scans are index-only, so they return values, not rows. A value
+    /// that several indexes find is returned several times.
     pub fn permuted(probes: Probes) -> Self {
         let low_bits = (1u64 << 48) - 1;
         let ranges = [0, 1, 2, 3].map(|i| {
@@ -203,10 +204,11 @@ impl Query {
         format!("SELECT count({column}) FROM {}", self.from)
     }
 
-    /// Summarizes the result of each probe. Returns pairs of a probe and a number: 1,000 for each
-    /// row found, plus the sum of the distances of these rows. Probes that found nothing are
-    /// missing. Two searches for the nearest rows may find different rows at the same distances.
-    /// Their numbers are equal then.
+    /// Summarizes the results of each probe as one number, so that two ways to search can be
+    /// compared. The number is 1,000 for each row found, plus the sum of the distances of these
+    /// rows. So it is equal for two searches for the nearest rows even if they choose different
+    /// rows at the same distance. Returns pairs of a probe's `id` and the number. Probes that found
+    /// nothing are missing.
     pub fn sums(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let sum = "sum(1000 + (d.fp <~> q.fp))::bigint";
@@ -221,13 +223,15 @@ impl Query {
         session.run(&format!("RESET ALL; {}", self.settings))
     }
 
-    /// Returns the result as pairs of a probe and a row. Fails for queries that return values.
+    /// Runs the query. Returns pairs of a probe's `id` and the `id` of a row that was found. Fails
+    /// for queries that find values instead of rows.
     pub fn rows(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         session.pairs(&format!("SELECT {} FROM {}", self.found, self.from))
     }
 
-    /// Returns the result as pairs of a probe and a value, sorted and without duplicates.
+    /// Runs the query. Returns pairs of a probe's `id` and a value that was found, sorted and
+    /// without duplicates. Restores permuted values.
     pub fn values(&self, session: &mut Session) -> Result<Vec<(i64, i64)>> {
         self.set(session)?;
         let from = &self.from;

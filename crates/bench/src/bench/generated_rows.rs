@@ -20,7 +20,8 @@ pub const ABSENT_PROBES: &str = "absent";
 pub const ROWS_PER_INSERT: u64 = 200_000;
 /// Number of INSERT statements that are measured one after the other.
 pub const INSERTS: u64 = 5;
-/// Minimum number of rows of the table, half of which may be planted neighbours.
+/// Minimum number of rows of the table: twice the number of planted neighbours of all probes, so
+/// that at most half of the rows are planted.
 pub const MIN_ROWS: u64 = 2 * PROBE_COUNT * PLANTED.len() as u64;
 
 /// Identifier of the random stream ([`random`]) for the rows that have no probe nearby.
@@ -32,8 +33,8 @@ const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
 /// Identifier of the random stream for the probes without neighbours.
 const ABSENT: u64 = 4;
-/// Identifier of the random stream by which [`load_like`] chooses the given values whose blocks it
-/// combines to new values.
+/// Identifier of the random stream for [`load_like`]. That function builds each new value from
+/// blocks of given values, and this stream chooses these given values.
 const MIXED: u64 = 5;
 /// Identifier of the random stream for the original rows of [`load_near`].
 const LOADED: u64 = 6;
@@ -99,15 +100,16 @@ pub fn load_docs(session: &mut Session, rows: u64) -> Result<()> {
     load(session, "docs (id bigint, fp bigint)", values)
 }
 
-/// Loads the table `permuted (p0, p1, p2, p3)` with the values of `docs`. Column `p0` has block 0
-/// of each value in front, column `p1` block 1, and so on.
+/// Loads the table `permuted (p0, p1, p2, p3)` with the values that [`load_docs`] loads for the
+/// same `rows`. Each 64-bit value has four blocks of 16 bits. Column `p0` has the value with its
+/// first block at the front, column `p1` with its second block moved to the front, and so on.
 pub fn load_permuted(session: &mut Session, rows: u64) -> Result<()> {
     let values = (0..rows).map(|row| permuted(value(row, rows)));
     load(session, &format!("permuted ({PERMUTED})"), values)
 }
 
-/// Loads the tables [`PLANTED_PROBES`] and [`ABSENT_PROBES`]. Each row has a probe and the probe's
-/// four permutations, in which each of its four blocks is moved to the front.
+/// Loads the tables [`PLANTED_PROBES`] and [`ABSENT_PROBES`]. Each row has a probe and four copies
+/// of it, each with another of the probe's four blocks moved to the front.
 pub fn load_probes(session: &mut Session) -> Result<()> {
     for (table, stream) in [(PLANTED_PROBES, CENTRES), (ABSENT_PROBES, ABSENT)] {
         let values = (0..PROBE_COUNT).map(|i| {

@@ -34,8 +34,8 @@ pub const FINGERPRINTS: Subject = Subject {
     limit: "3",
     load: |session, rows| generated_rows::load_near(session, "docs", rows),
 };
-/// Table of signatures of 128 hashes. About a third of the documents are in groups of five
-/// versions.
+/// Table of signatures of 128 hashes, made from generated documents. About a third of the documents
+/// belong to groups of five similar versions.
 pub const SIGNATURES: Subject = Subject {
     what: "signatures of 128 hashes within similarity 0.8",
     table: "signatures",

@@ -67,8 +67,9 @@ fn sequential_sum(words: &[u64]) -> u64 {
 }
 
 /// Returns how many cache lines a search within `radius` bits must read at least, in an index of
-/// `rows` rows: one line for the entries of each probe, and further lines if the probes have more
-/// candidates.
+/// `rows` rows. The search looks up a key in each permutation that its plan probes, and reads at
+/// least one line for each of these lookups. If the fingerprints that it compares fill more lines,
+/// it reads as many as they fill.
 fn cache_lines(radius: u32, rows: f64) -> f64 {
     let layout = best_layout::<1>(false, RADIUS, rows);
     let plan = Plan::new(&layout, radius, rows);
@@ -76,11 +77,11 @@ fn cache_lines(radius: u32, rows: f64) -> f64 {
     lines.max(plan.probes.len() as f64)
 }
 
-/// Adds to `measured.limits` the lower bounds of neardup's searches and of its searches for all
-/// pairs. Adds none if the index's size or the btree's lookups were not measured.
+/// Adds lower bounds of neardup's times to `measured.limits`, for searches and for searches for all
+/// pairs. Adds none if the size of the index or the lookups in a btree were not measured.
 ///
-/// - Search: one btree lookup, which is the share of the executor, plus the cache lines that the
-///   plan must read ([`cache_lines`]). All cache misses overlap.
+/// - Search: one btree lookup, which takes about as long as the executor's part of a search, plus
+///   the cache lines that the plan must read ([`cache_lines`]). All cache misses overlap.
 /// - All pairs: one sequential read of the index.
 pub fn add(measured: &mut Measured) {
     let (Some(bytes), Some(found), Some(absent)) = (

@@ -20,8 +20,8 @@ struct Contender {
     clause: &'static str,
     /// Index by which near-duplicates are rejected; `None` if the table keeps them.
     index: Option<&'static str>,
-    /// Goal: minimum speed of the load, in rows a second, as a multiple of the speed for the table
-    /// with one btree; `None` if there is no goal.
+    /// Goal: minimum speed of this load, as a share of the speed of the load into the table with
+    /// one btree. A speed is a number of rows a second. `None` if there is no goal.
     goal: Option<f64>,
 }
 
@@ -124,8 +124,10 @@ pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     Ok(json!({ "rows": rows, "rounds": rounds, "contenders": contenders }))
 }
 
-/// Inserts all rows into the contender's empty table, and measures the statement. Fails unless the
-/// table keeps exactly the rows that it should keep.
+/// Inserts the `rows` rows of the staging table into the contender's empty table. Adds the time and
+/// the WAL of the statement to `measured`. Then checks the table. If it rejects near-duplicates, it
+/// must have as many rows as there are originals, and no pair of near-duplicates. Otherwise it must
+/// have all rows. Empties the table at the end.
 fn insert(
     session: &mut Session,
     contender: &Contender,

@@ -233,8 +233,9 @@ impl Run<'_> {
             .agree(&format!("rows, {name}"), &ours, &theirs)
     }
 
-    /// Measures the search for all pairs of the table by `neardup_pairs` and, if `with_join` is
-    /// true, by a join that searches the index for each row. Both must find the same pairs.
+    /// Measures the search for all pairs of the table by `neardup_pairs`, at each radius of
+    /// [`OF_PAIRS`]. If `with_join` is true, also measures a join at radius 3 that searches the
+    /// index for each row, and fails if `neardup_pairs` finds other pairs than the join.
     fn pairs(&mut self, with_join: bool) -> Result<()> {
         self.session.run("RESET ALL")?;
         for radius in OF_PAIRS {
@@ -320,8 +321,8 @@ impl Run<'_> {
         self.session.run("VACUUM docs")
     }
 
-    /// Measures index builds with PostgreSQL's default memory. For a large table they must sort
-    /// outside memory.
+    /// Measures index builds with PostgreSQL's default `maintenance_work_mem`. The sort of a large
+    /// table does not fit into this memory, so it uses temporary files.
     fn small_builds(&mut self) -> Result<()> {
         for contender in [Contender::Neardup, Contender::Blocks, Contender::Plain] {
             self.session.run("RESET ALL; CHECKPOINT")?;

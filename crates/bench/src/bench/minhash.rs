@@ -55,13 +55,13 @@ print(sum(len(s.encode()) for row in rows for s in row), best)
 
 /// Number of signatures that one measured query searches for.
 const PROBE_COUNT: u64 = 2000;
-/// Maximum number of words of a generated document. The line of words that all documents of a site
-/// share does not count.
+/// Upper limit (exclusive) of the number of words of a generated document. It does not count the
+/// first line of 12 words, which documents of the same generated web site have in common.
 const WORDS: u64 = 140;
 
 /// Runs all measurements in an empty database with the extension: signatures of texts, signatures
-/// of ready-made shingles, and an index on `rows` signatures. Prints the results and returns them
-/// as JSON.
+/// of ready-made shingles, and an index on `rows` signatures. Repeats the measurements of functions
+/// and of searches `rounds` times. Prints the results and returns them as JSON.
 pub fn bench(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     let mut result = text::bench(session, rounds, CASES, None)?;
     result["shingles"] = shingles(session, rounds)?;
@@ -242,8 +242,8 @@ fn index(session: &mut Session, rows: u64, rounds: u32) -> Result<Value> {
     }))
 }
 
-/// Loads [`PROBE_COUNT`] signatures of the table `signatures` into the table `probes`, and as many
-/// signatures that are similar to no row into `strangers`.
+/// Loads two tables of [`PROBE_COUNT`] signatures each. `probes` has signatures of the table
+/// `signatures`. The signatures in `strangers` are unlike all rows of `signatures`.
 fn load_probes(session: &mut Session) -> Result<()> {
     session.run(&format!(
         "CREATE TABLE probes AS SELECT sig FROM signatures ORDER BY hashint4(id) \

@@ -16,8 +16,8 @@ pub struct Set {
     pub name: String,
     /// Texts of the documents, by document number.
     pub texts: Vec<String>,
-    /// Similar pairs with their exact Jaccard similarity. Each other pair is less similar than all
-    /// of these.
+    /// Similar pairs with their exact Jaccard similarity. All pairs of the set that are not in
+    /// `near.tsv` are less similar than these pairs.
     pub near: HashMap<Pair, f32>,
     /// Similar pairs that the evaluation skips: they count neither as found nor as found in error.
     pub ignored: HashSet<Pair>,

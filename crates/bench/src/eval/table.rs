@@ -13,9 +13,9 @@ const COLUMNS: [(f32, f32, &str); 4] = [
     (0.8, 0.9, ".8 to .9"),
     (0.6, 0.8, ".6 to .8"),
 ];
-/// Shares of the dissimilar pairs that a search may find in error, in pairs per million. The first
-/// table has a column for each of these shares. The column has the share of the similar pairs that
-/// a search finds when its radius is as large as the errors allow.
+/// Shares of the dissimilar pairs that a search finds in error, in pairs per million. The first
+/// table has a column for each of these shares. It shows how many of the similar pairs a search
+/// finds, in percent, if its radius is so large that it finds this share of the dissimilar pairs.
 const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -51,7 +51,8 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
 /// Returns the first table of a set, with a line for each configuration. For each radius of
 /// [`RADII`], a line has the percentage of the similar pairs that a search finds, and how many
 /// unrelated and how many dissimilar pairs it finds per million. Further columns have the
-/// percentage of the similar pairs that a search finds beside each of [`FALSE_PAIRS_PER_MILLION`].
+/// percentage of the similar pairs found at the radius at which the errors are as frequent as each
+/// of [`FALSE_PAIRS_PER_MILLION`].
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");
@@ -98,9 +99,10 @@ pub fn found(rows: &[(&str, &Distances)]) -> String {
     trimmed(&table)
 }
 
-/// Returns the second table of a set: precision and recall for each minimum similarity of a
-/// duplicate, at the radius with the best F1. Kinds of sketches that estimate the similarity have a
-/// second line, for the radius at which the estimate is the minimum similarity.
+/// Returns the second table of a set. It has precision and recall for each minimum similarity in
+/// [`DUPLICATES`], at the radius with the best F1. MinHash sketches estimate the similarity of two
+/// texts. A configuration that makes them has a second line, with precision and recall at the
+/// largest radius at which the estimate is at least the minimum similarity.
 pub fn thresholds(rows: &[(&str, &Distances)]) -> String {
     const CELL: usize = 22;
     let estimated = "  as estimated";

@@ -23,7 +23,7 @@ const LINK_NUMBERS: u32 = 8;
 
 /// One list of representatives for each crowded bucket. Each list is in ascending order of rank.
 pub struct BucketCenters<F: TempFiles, S: RowSource> {
-    /// Maximum number of mismatches of near signatures.
+    /// Maximum number of positions in which near signatures differ.
     mismatches: u32,
     rows: RowCache<S>,
     /// Two numbers for each bucket: the first link of the bucket's list, then the last link.

@@ -1,7 +1,7 @@
 //! Work of an exhaustive search for pairs of near signatures, which compares the sketches of all
-//! rows of a scope. A scope consists of the rows that have equal values in the index columns before
-//! the last. The number of comparisons is exact. The number of candidates is estimated from a
-//! sample of rows.
+//! rows of a scope. Two signatures differ in at least as many positions as their sketches differ in
+//! bits. A scope consists of the rows that have equal values in the index columns before the last.
+//! The number of comparisons is exact. The number of candidates is estimated from a sample of rows.
 
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -76,10 +76,10 @@ fn pairs_of(rows: f64) -> f64 {
     rows * (rows - 1.0) / 2.0
 }
 
-/// Returns the work of a search that compares all rows of each scope with each other, to find all
-/// pairs with up to `mismatches` mismatches. Such a search is needed if `mismatches` is so large
-/// that two near rows may have no band in common. Counts only rows for which `wanted` returns true.
-/// Reads the first permutation of the index once.
+/// Returns the work of a search for all pairs of signatures that differ in at most `mismatches`
+/// positions. The search compares all rows of each scope with each other. It is needed if
+/// `mismatches` is so large that two near rows may have no band in common. Counts only rows for
+/// which `wanted` returns true. Reads the first permutation of the index once.
 pub fn exhaustive_work<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     layout: &Rc<BlockLayout<N>>,

@@ -244,7 +244,7 @@ impl Bands {
     }
 
     /// Returns a 64-bit hash of a signature's values in a band. [`Bands::hash`] returns its first
-    /// bits.
+    /// bits and explains `scheme_hash`.
     pub(crate) fn wide_hash(&self, band: usize, signature: &[u32], scheme_hash: u64) -> u64 {
         let values = self.values(band, signature);
         let hash = (values.iter()).fold(mix(scheme_hash ^ band as u64), |hash, &value| {
@@ -297,8 +297,8 @@ impl Bands {
         key
     }
 
-    /// Compares two sketches. Returns the number of bits that differ, and the number of bands in
-    /// whose bits the sketches are equal.
+    /// Compares two sketches. Returns the number of bits that differ, and the number of bands whose
+    /// sketch bits are equal.
     #[inline]
     fn difference(&self, a: &Sketch, b: &Sketch) -> (u32, u32) {
         let differing = [(a[0] ^ b[0]) & LOW, a[1] ^ b[1]];

@@ -1,6 +1,7 @@
 //! Plan of a search for all pairs of near signatures: whether it compares the rows that have the
-//! same hash in a band, or all rows of a scope (rows with equal values in the index columns before
-//! the last).
+//! same hash in a band (group of positions of a signature), or all rows of a scope (rows with equal
+//! values in the index columns before the last). A mismatch is a position at which two signatures
+//! differ.
 //!
 //! Up to the number of mismatches that the bands guarantee, the search compares the sketches of
 //! rows that have the same hash in a band, one band after the other. It reports a pair once for
@@ -84,9 +85,9 @@ impl BandPairPlan {
         }
     }
 
-    /// Returns a lower bound of the mismatches of a pair that a search reported. In a search by
-    /// bands, the result is the bound for rows that share no band. Each band that the two rows
-    /// share lowers the bound by 1, and the caller subtracts their number.
+    /// Returns a lower bound of the mismatches of a pair that the search reported. If the search is
+    /// by bands, the caller must subtract the number of bands that the two rows share. The result
+    /// counts a mismatch for each band with equal sketch bits, which is wrong for a shared band.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

@@ -55,8 +55,9 @@ impl<S: RowSource> RowCache<S> {
         }
     }
 
-    /// Returns whether the visible rows with the addresses `own` and `other` are near each other.
-    /// Only the last `own` row stays in memory. The row of `other` goes into the cache.
+    /// Returns whether the rows with the addresses `own` and `other` are visible and near each
+    /// other. Keeps the `own` row until a call with another `own` row, and stores the `other` row
+    /// in the cache.
     pub fn are_near(&mut self, own: Tid, other: Tid) -> bool {
         let at = self.hasher.hash_one(other.packed()) as usize % self.slots.len();
         let RowCache { source, slots, .. } = self;

@@ -1,6 +1,8 @@
-//! Search of an index on signatures for the rows that may be near a query signature. It looks up
-//! the query's hash in each band. If memory is short, it makes several passes over all bands, and
-//! each pass returns the rows of one range of addresses.
+//! Search of an index on signatures for the rows that may be near a query signature. A band is a
+//! group of positions of a signature, and a mismatch is a position at which two signatures differ.
+//! The search looks up the query's hash in each band. It compares sketches, which give a lower
+//! bound of the mismatches. If memory is short, it makes several passes over all bands, and each
+//! pass returns the rows of one range of addresses.
 //!
 //! A search reads all bands before it returns the first row, because the number of bands in which
 //! it found a row, with the row's sketch, decides whether the row is returned. Each entry found is
@@ -19,8 +21,9 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Number of low bits that hold the lower bound of a row's mismatches, in the 64-bit number of a
-/// found entry. The bits above them hold the row's address.
+/// A search stores a found entry as a number of 64 bits. This many low bits hold a bound of the
+/// row's mismatches, from which the number of shared bands is yet to be subtracted. The bits above
+/// them hold the row's packed address.
 const BELOW: u32 = 16;
 
 /// Minimum number of found entries for which a search has room, even if they exceed the memory
@@ -63,7 +66,8 @@ impl<const N: usize> BandQuery<N> {
     }
 
     /// Returns whether the sketch in `key` differs from the query's sketch in so few bits that the
-    /// row may match. Ignores in which bands the row agrees with the query.
+    /// row may match. Does not know in which bands the row agrees with the query, so it rejects
+    /// fewer rows than [`BandScan`] does.
     pub fn admits(&self, key: &Key<N>) -> bool {
         let low = u64::MAX >> HASH_BITS;
         let bits = ((key[N - WORDS] ^ self.sketch[0]) & low).count_ones()
@@ -85,10 +89,9 @@ pub struct BandScan<const N: usize> {
     /// First leaf of each band in the current batch of [`PREFETCH_DEPTH`] bands. The tree may have
     /// changed since the leaves were found.
     ahead: [Option<Block>; PREFETCH_DEPTH],
-    /// Entries found in this pass. The lowest [`BELOW`] bits of an element are a lower bound of the
-    /// row's mismatches, computed from the sketches for a row that shares no band with the query.
-    /// Each band in which the row is found lowers this bound by 1. The other bits are the row's
-    /// packed address.
+    /// Entries found in this pass. An element has the row's packed address, and in the lowest
+    /// [`BELOW`] bits a number computed from the sketches. This number minus the number of bands in
+    /// which the row was found is a lower bound of the row's mismatches.
     found: Vec<u64>,
     /// Buffer for the indexes of matching entries on a leaf.
     indexes: Vec<u16>,

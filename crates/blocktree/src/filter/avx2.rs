@@ -10,7 +10,8 @@ use std::arch::x86_64::*;
 
 /// Number of keys that one step compares: a register holds four distances of 64 bits.
 const STEP: usize = 4;
-/// Number of steps whose results are examined together.
+/// Number of steps whose results are examined together, so that there is one branch for several
+/// steps.
 const STEPS: usize = 4;
 
 /// Returns whether the processor has the instructions that the kernels of this file need.
@@ -20,8 +21,8 @@ pub(super) fn is_there() -> bool {
 }
 
 /// AVX2 kernel of [`super::within`]: appends to `found` the positions of the keys within `radius`
-/// bits of the query. Returns false, without a comparison, if there is no kernel for this number of
-/// compared words.
+/// bits of the query. The compared words of a key are the words behind its first `skipped` words.
+/// Returns false, without a comparison, if there is no kernel for this number of compared words.
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -239,8 +240,8 @@ fn words<const N: usize, const W: usize>(keys: &[u8], part: usize) -> __m256i {
     }
 }
 
-/// Swaps the two middle words of a register. AVX2 instructions that combine two registers return
-/// the halves of both by turns, and the swap puts the words of each register next to each other.
+/// Swaps the two middle words of a register. AVX2 instructions that combine two registers
+/// interleave the halves of both. The swap puts the words of each register next to each other.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_order(words: __m256i) -> __m256i {

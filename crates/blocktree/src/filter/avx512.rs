@@ -19,8 +19,9 @@ pub(super) fn is_there() -> bool {
 }
 
 /// AVX-512 kernel of [`super::within`]: appends to `found` the positions of the keys within
-/// `radius` bits of the query. Returns false, without a comparison, if there is no kernel for this
-/// number of compared words.
+/// `radius` bits of the query. The compared words of a key are the words behind its first `skipped`
+/// words. Returns false, without a comparison, if there is no kernel for this number of compared
+/// words.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],
@@ -152,7 +153,8 @@ pub(super) fn within_packed<const W: usize, const SPREAD: bool>(
     radius: u32,
     found: &mut Vec<u16>,
 ) -> bool {
-    /// Number of steps whose results are examined together.
+    /// Number of steps whose results are examined together, so that there is one branch for several
+    /// steps.
     const STEPS: usize = 4;
     debug_assert!((W == 1 || W == 2 || W == 4) && SPREAD == words.is_spread(W));
     let (bytes, count, stride) = (words.bytes, words.count, words.stride);

@@ -61,7 +61,8 @@ pub fn within<const N: usize>(
     within_portable(keys, query, skipped, radius, found);
 }
 
-/// Like [`within`], for an array of keys that are not on a page. It has at most 65,536 keys.
+/// Like [`within`], for an array of keys that are not on a page. The array has at most 65,536 keys,
+/// because positions have 16 bits. With more keys, positions are wrong.
 ///
 /// ```
 /// use neardup_blocktree::filter::within_keys;
@@ -110,7 +111,8 @@ fn within_popcnt<const N: usize>(
 }
 
 /// Appends to `found` the positions of the keys within `radius` bits of the query, one key at a
-/// time. Starts at the key at position `from`, because the caller has compared the keys before it.
+/// time. The first `skipped` words of each key do not count for the distance. Starts at the key at
+/// position `from`, because the caller has compared the keys before it.
 #[inline(always)]
 fn push_rest<const N: usize>(
     keys: &[u8],

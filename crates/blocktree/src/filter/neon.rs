@@ -17,8 +17,8 @@ type Step<const N: usize> = [[Word; N]; STEP];
 type Word = [u8; 8];
 
 /// NEON kernel of [`super::within`]: appends to `found` the positions of the keys within `radius`
-/// bits of the query. Returns false, without a comparison, if there is no kernel for this number of
-/// compared words.
+/// bits of the query. The compared words of a key are the words behind its first `skipped` words.
+/// Returns false, without a comparison, if there is no kernel for this number of compared words.
 #[target_feature(enable = "neon")]
 pub(super) fn within<const N: usize>(
     keys: &[u8],

@@ -63,11 +63,12 @@ impl Buckets {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Removes the entries of incomplete buckets from the chunk that was just read. Must be called
-    /// before the chunk is divided into groups. If a bucket does not fit into one chunk, passes its
-    /// rows to `emit` as crowded rows. If the chunk's last bucket does not start the chunk and may
-    /// continue to the right, moves the cursor back to the start of this bucket. So the next chunk
-    /// starts with the whole bucket.
+    /// Removes the entries of buckets that are only partly in the chunk. If a bucket does not fit
+    /// into one chunk, passes its rows to `emit` as crowded rows. If the chunk's last bucket does
+    /// not start the chunk and may continue to the right, moves the cursor back to the start of
+    /// this bucket, so that the next chunk starts with the whole bucket. Must be called after a
+    /// chunk has been read and before it is divided into groups. Does nothing in a search that does
+    /// not report crowded buckets.
     pub(super) fn keep_whole_buckets(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(buckets) = &mut self.buckets else {
             return;
@@ -130,8 +131,9 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Passes the rows of the entries at the indexes `entries` of the chunk to `emit`. These
-    /// entries belong to the crowded bucket that was counted last.
+    /// Passes the rows of some entries of the chunk to `emit`. `entries` is the range of the
+    /// indexes of these entries. Each row is reported with the number of the crowded bucket that
+    /// was counted last, so the entries must belong to this bucket.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
             &self.layout.permutations()[usize::from(self.plan.passes[self.pass].permutation)];

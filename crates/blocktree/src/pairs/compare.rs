@@ -336,7 +336,8 @@ impl<const N: usize> Compare<N> {
 
     /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and
     /// neighbouring prefixes differ in at most `threshold` bits. `groups` is the number of groups
-    /// among which neighbours are searched.
+    /// among which neighbours are searched. If it is lower than the number of possible neighbouring
+    /// prefixes, the rule is to try all groups. Otherwise it is to look up each of these prefixes.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
             // If there are more XOR values than groups, all groups are compared instead.

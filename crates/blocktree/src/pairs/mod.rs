@@ -109,10 +109,11 @@ pub struct Pairs<const N: usize> {
     beyond_end: Option<EntryKey<N>>,
     /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
-    /// Ranges of prefixes that together contain the prefix of each group in the chunk's last run
-    /// (the entries of its last scope). The search finds by them which leaves to the right have
-    /// near entries. A range consists of all prefixes that start with the same bits. Each element
-    /// has these bits, as a number, and how many bits they are.
+    /// Ranges of prefixes that together contain the prefix of each group in the chunk's last run. A
+    /// run has the chunk's entries in one scope. An entry to the right of the chunk can be near an
+    /// entry of the run only if its prefix differs in few bits from a prefix in these ranges, so
+    /// the search skips the other leaves. A range consists of all prefixes that start with the same
+    /// bits. Each element has these bits as a number, then the number of these bits.
     cover: Vec<(u64, u32)>,
     /// Maximum number of entries in `chunk`, and in `other`.
     capacity: usize,
@@ -125,10 +126,11 @@ pub struct Pairs<const N: usize> {
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Creates a search that follows `plan` and takes `memory` bytes, or the size of two chunks of
-    /// two leaves each if that is more. With `distinct`, the search returns pairs of distinct
-    /// fingerprints instead of all pairs of rows. Then the two rows of a pair are examples: any
-    /// rows with the pair's fingerprints. A pair may be returned twice.
+    /// Creates a search that follows `plan`. It keeps two chunks in memory, which take `memory`
+    /// bytes. If that is too little, each chunk has room for two leaves. With `distinct`, the
+    /// search returns pairs of distinct fingerprints instead of all pairs of rows. Then the two
+    /// rows of a pair are examples: any rows with the pair's fingerprints. A pair may be returned
+    /// twice.
     pub fn new(
         layout: Rc<BlockLayout<N>>,
         plan: PairPlan<N>,
@@ -360,10 +362,12 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Reads leaves into the chunk until it is full or the permutation (or range) ends, and forms
-    /// groups. `emit_crowded` gets the rows of buckets that do not fit into a chunk. The result
-    /// matters only if the chunk is empty. True means that the permutation has more entries: a
-    /// search that reports crowded buckets may remove all entries of a chunk. False means that the
-    /// pass has ended.
+    /// groups. `emit_crowded` gets the rows of buckets that do not fit into a chunk.
+    ///
+    /// If the chunk is empty afterwards, the result states whether the pass continues. True means
+    /// that the permutation has more entries: a search that reports crowded buckets may have
+    /// removed all entries that it read. False means that the pass has ended. If the chunk is not
+    /// empty, the result has no meaning.
     fn read<S: ReadPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -440,9 +444,9 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Returns the lowest entry key, from `from` on, at which an entry can be near an entry of the
-    /// chunk's last run. The last run has the entries of the chunk's last scope. `bits` is the
-    /// number of bits of its prefixes, and `scope` is its scope if keys have one. Returns `None` if
-    /// no entry key from `from` on in the scope qualifies.
+    /// chunk's last run. A run has the chunk's entries in one scope. `scope` is the scope of the
+    /// last run, or `None` if keys have no scope. `bits` is the number of bits by which the entries
+    /// of the run are grouped. Returns `None` if the scope has no such entry key.
     fn next_needed(
         &self,
         from: &EntryKey<N>,

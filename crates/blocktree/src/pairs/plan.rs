@@ -233,8 +233,9 @@ mod tests {
         assert!(plan.passes.iter().all(|p| (p.bits, p.threshold) == (16, 0)));
     }
 
-    /// With ten permutations, whose groups have few entries, ten passes without neighbouring groups
-    /// are cheaper than fewer passes with neighbouring groups.
+    /// Within the guaranteed radius, no pass compares neighbouring groups, even if there are ten
+    /// permutations, whose groups have few entries. These passes cost less than three times as much
+    /// as the passes over four permutations.
     #[test]
     fn the_guaranteed_radius_looks_up_no_neighbours() {
         let layout = BlockLayout::<1>::new(3, 5).unwrap();

@@ -64,9 +64,10 @@ impl<const N: usize> PairRange<N> {
 
 impl<const N: usize> PairPlan<N> {
     /// Divides the permutation of each pass into ranges with about the same number of leaves.
-    /// Returns the ranges in the order of passes. A pass has up to `most` ranges. A pass that
-    /// compares neighbouring groups has only up to `most / 4` ranges, because the search of a range
-    /// also reads leaves to its right.
+    /// Returns the ranges in the order of passes. A pass has up to `most` ranges. If the pass
+    /// compares neighbouring groups, the search of a range also reads leaves to the right of the
+    /// range. With more ranges, more leaves are read repeatedly, so such a pass has only up to
+    /// `most / 4` ranges.
     pub fn ranges<S: ReadPages>(
         &self,
         tree: &Tree<'_, S, N>,
@@ -94,9 +95,11 @@ impl<const N: usize> PairPlan<N> {
     }
 }
 
-/// Returns borders at which each of the first `permutations` permutations can be divided: entry
-/// keys at which pages of one level of the tree end. Uses the highest level with at least `enough`
-/// borders in each permutation. If no level has enough, uses the ends of the leaves.
+/// Returns the borders at which permutations can be divided. The result has a sorted list of
+/// borders for each of the first `permutations` permutations, at the index of the permutation's
+/// number. A border is an entry key at which a page of the tree ends. All these pages are on one
+/// level: the highest level that gives at least `enough` borders in each permutation. If no level
+/// gives enough, it is the level of the leaves.
 fn borders<S: ReadPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     permutations: usize,

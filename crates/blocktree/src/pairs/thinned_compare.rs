@@ -14,13 +14,15 @@ use crate::store::ReadPages;
 /// Maximum number of keys that an entry is compared with at once, before the next check for
 /// interrupts.
 const PIECE_KEYS: usize = 4096;
-/// Limit for [`Thinning::Forest`]. If at least this number of entries of the right group are within
-/// the radius of one entry, the search makes a list of the group's open entries. All these near
-/// entries are in the same connected component. Two entries of one component form no pair to
-/// report, so many entries of the group are no longer open.
+/// Limit for [`Thinning::Forest`]. If an entry of the left group has at least this number of
+/// entries of the right group within its radius, the search makes a list of the group's open
+/// entries. All entries within the radius are then in the connected component of that entry. Two
+/// entries of one component form no pair to report, so the list is often much shorter than the
+/// group.
 const MIN_FOUND_FOR_LIST: usize = 32;
-/// Number of entries that the search compares with the whole right group after it has found the
-/// list of open entries too long to be useful. Then it updates the list again.
+/// Number of entries of the left group that the search compares with the whole right group after
+/// the list of open entries was too long to be useful. For the next entry, it updates the list
+/// again, because fewer entries may be open then.
 const LIST_WAIT: usize = 32;
 /// The list of open entries is used only if the right group has at least this many times as many
 /// entries as the list. A longer list would save too few comparisons.
@@ -35,10 +37,10 @@ struct ThinnedJoin<'a, const N: usize> {
 }
 
 impl<const N: usize> ThinnedJoin<'_, N> {
-    /// Returns whether `entry`, an entry of the left chunk, must be compared only with the open
-    /// entries of the right group of `task`. With [`Thinning::Degree`], this is true for an entry
-    /// with enough pairs. With [`Thinning::Forest`], it is true for an entry in the connected
-    /// component for which the list of open entries was made.
+    /// Returns whether `entry`, an entry of the left chunk, can form pairs to report only with the
+    /// open entries of the right group of `task`. With [`Thinning::Degree`], this is true for an
+    /// entry that has more reported pairs than the limit. With [`Thinning::Forest`], it is true for
+    /// an entry in the connected component for which the list of open entries was made.
     #[inline]
     fn has_enough(&self, entry: usize, task: &GroupPair) -> bool {
         match self.thinning {
@@ -50,9 +52,11 @@ impl<const N: usize> ThinnedJoin<'_, N> {
         }
     }
 
-    /// Returns whether `other`, an entry of the right chunk, is open. If it is, it must be compared
-    /// with `entry`, an entry of the left chunk, even if [`ThinnedJoin::has_enough`] returns true
-    /// for `entry`.
+    /// Returns whether `other`, an entry of the right chunk, is open, so that it may form a pair to
+    /// report with `entry`, an entry of the left chunk for which [`ThinnedJoin::has_enough`] is
+    /// true. With [`Thinning::Degree`], `other` is open if it does not have more reported pairs
+    /// than the limit. With [`Thinning::Forest`], it is open if it is not in the connected
+    /// component of `entry`.
     #[inline]
     fn is_left(&self, other: usize, entry: usize) -> bool {
         let other = other + self.marks.shift;
@@ -104,9 +108,9 @@ impl<const N: usize> Compare<N> {
     }
 
     /// Compares `entry` with the open entries of the right group of `task`, and passes the pairs to
-    /// `emit`. `entry` is an entry of the left chunk that has enough pairs
-    /// ([`ThinnedJoin::has_enough`]). Returns false, without a comparison, if there are too many
-    /// open entries.
+    /// `emit`. `entry` is an entry of the left chunk for which [`ThinnedJoin::has_enough`] is true.
+    /// Returns false, without a comparison, if the list of open entries is too long to be useful
+    /// ([`MIN_GROUP_PER_LIST`]).
     fn compare_with_list(
         &mut self,
         join: &ThinnedJoin<'_, N>,

@@ -12,13 +12,14 @@ pub enum Thinning {
     Degree(u32),
     /// Skips a pair if a chain of reported pairs already connects its fingerprints. So the reported
     /// pairs form a forest, which has the same connected components as all pairs. This rule is
-    /// correct only if no fingerprint is in several scopes whose hashes are equal. Otherwise the
-    /// chain might consist of rows of another scope.
+    /// correct only if no fingerprint is in two scopes whose hashes are equal. Otherwise a pair in
+    /// one scope might be skipped because of a chain of rows in the other scope.
     Forest,
 }
 
-/// Open entries of the right group of a comparison: entries that can still form a pair to report
-/// with an entry of the left group that has enough pairs.
+/// List of the open entries of the right group of a comparison. Some entries of the left group can
+/// form a pair to report only with an open entry. For these entries, the list saves comparisons
+/// with the rest of the right group.
 #[derive(Debug, Default)]
 pub(super) struct OpenEntries {
     /// Indexes of the open entries in the right chunk. `None` if no list has been made, so that all

@@ -15,10 +15,11 @@ use crate::tree::Tree;
 pub const MAX_COMPARED_ELEMENTS: usize = 16;
 
 /// Returns the element with the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
-/// `elements`. `elements` must not be empty. A search for this element finds all rows whose sets
-/// contain all elements. `scope` is the scope in which entries are counted, or `None` if keys have
-/// no scope. Only one leaf is read for each element. If the entries of several elements continue on
-/// a second leaf, these elements count as equally frequent.
+/// `elements`. `elements` must not be empty. A search for the returned element finds all rows whose
+/// sets contain all elements. `scope` is the scope in which entries are counted, or `None` if keys
+/// have no scope. The function reads only one leaf for each element. Elements whose entries
+/// continue on a second leaf count as equally frequent. Among them, it returns the smallest. An
+/// element without entries is returned at once.
 pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     elements: &[u64],
@@ -37,7 +38,8 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
 }
 
 /// Counts the entries of `element` on the first leaf that may contain entries of `element`. Returns
-/// `usize::MAX` if the next leaf may contain more of them. `slots` is a buffer.
+/// `usize::MAX` if the next leaf may contain more of them. `scope` is as for [`rarest`]. `slots` is
+/// a buffer for the indexes of these entries on the leaf. Its previous content is dropped.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

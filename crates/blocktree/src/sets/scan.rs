@@ -26,9 +26,9 @@ const MIN_KEPT: usize = 1024;
 /// fetches all of them from memory at the same time.
 const PREFETCH_DEPTH: usize = 8;
 
-/// Maximum number of wanted elements on a leaf for which the leaf's keys are filtered once for each
-/// element. If the leaf may contain more of the wanted elements, each key is looked up among them
-/// instead.
+/// Maximum number of wanted elements for which the keys of a leaf are filtered once for each of
+/// these elements. If a leaf may contain more wanted elements, the search instead looks up each key
+/// of the leaf among the wanted elements.
 const MOST_PASSES: usize = 12;
 
 /// Query of an index on sets: the wanted numbers (elements or a sum), in one permutation.

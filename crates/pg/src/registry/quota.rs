@@ -49,9 +49,9 @@ fn refuse(run: TriggerRun, needed: usize) -> ! {
         "too many rows of this session have not been indexed yet",
     )
     .detail(format!(
-        "neardup_dedup keeps each row that it has compared in one or more slots until the row is \
-         in its index. A session has {SLOTS_PER_BACKEND} slots. Slots are in use for these tables: \
-         {}. The next row of table {} needs {needed}.",
+        "neardup_dedup stores each new row in slots of shared memory until the row is in the \
+         index. A session has {SLOTS_PER_BACKEND} slots. These tables use slots: {}. The next row \
+         of table {} needs {needed}.",
         in_use(),
         catalog::relation_name(run.table),
     ))

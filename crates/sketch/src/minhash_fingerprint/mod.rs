@@ -209,10 +209,10 @@ impl<const W: usize> FingerprintBuilder<W> {
         self.least[bin / 64][bin % 64] = least;
     }
 
-    /// Runs the round `round`, in which the leading bits of each value choose its bin, and fills
-    /// empty bins. `empty` is the mask of the empty bins; filled bins are removed from it. Writes
-    /// only to empty bins: in a text of few features, copying all bins in each round would take
-    /// most of the time.
+    /// Runs the round `round`, in which all bins share the hashes: the leading bits of each value
+    /// choose its bin. Fills bins that are empty and removes them from `empty`, the mask of the
+    /// empty bins. Other bins are neither read nor written, so a round of a text with few features
+    /// takes little time.
     fn fill_in_shared_round(&mut self, round: u64, empty: &mut [u64; W], check: &mut dyn FnMut()) {
         let mut filled = [0; W];
         for hashes in self.kept.chunks(CHECK_EVERY) {

@@ -291,7 +291,9 @@ mod tests {
         assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// Each character folds as its decomposition does. [`folds_in_place`] relies on this.
+    /// The normal form of each character is that of the definition. A character that can be folded
+    /// without decomposition, such as `É`, folds to one that is composed already (`é`).
+    /// [`folds_in_place`] relies on this.
     #[test]
     fn every_character_folds_as_its_decomposition() {
         for c in '\0'..=char::MAX {

@@ -4,7 +4,7 @@ use super::super::generated_rows::random;
 use super::super::text::texts;
 
 /// Identifier of the random stream ([`random`]) that decides which documents are near-duplicates.
-/// The streams in this file are not used for fingerprints.
+/// `generated_rows.rs` uses other streams for fingerprints.
 const COPIES: u64 = 16;
 /// Identifier of the random stream that chooses the original of a near-duplicate.
 const ORIGINALS: u64 = 17;
@@ -23,9 +23,10 @@ const CHANGES: u64 = 21;
 const BYTES: usize = 3_000_000;
 /// Minimum and maximum number of words in a document.
 const LENGTH: [u64; 2] = [60, 240];
-/// Number of words of an original for which a near-duplicate may replace one word. A near-duplicate
-/// replaces at least one word. It keeps nine in ten of the three-word shingles of its original. Two
-/// near-duplicates of one original share eight in ten of their shingles.
+/// Number of words of an original for each word that a near-duplicate may replace. A near-duplicate
+/// of an original of `n` words replaces 1 to `n / REPLACED` words. It keeps nine in ten of the
+/// three-word shingles of its original. Two near-duplicates of one original share eight in ten of
+/// their shingles.
 const REPLACED: u64 = 60;
 
 /// Generator of the documents of this benchmark. A document depends only on its number, so every
@@ -82,8 +83,8 @@ pub fn original(number: u64) -> u64 {
     }
 }
 
-/// Returns the earlier original whose words the first half of this original repeats; `None` for
-/// nine in ten originals.
+/// Returns the earlier original from which this original takes the first half of its words. Returns
+/// `None` if it takes none, as nine in ten originals do.
 fn relative(original_number: u64) -> Option<u64> {
     let draw = random(RELATIVES, original_number);
     let shares = original_number > 0 && draw.is_multiple_of(10);

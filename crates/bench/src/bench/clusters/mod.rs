@@ -65,7 +65,8 @@ struct Measured {
 struct TableLine {
     what: &'static str,
     documents: u64,
-    /// Command that installs the Python library, if it is not installed.
+    /// Command that would install the missing Python library. `None` if the library is installed,
+    /// or if the line is about neardup.
     absent: Option<String>,
     version: Option<String>,
     times: Vec<Time>,
@@ -130,7 +131,7 @@ pub fn command(instance: &Instance, options: &Options) -> Result<ExitCode> {
 struct Bench<'a> {
     session: &'a mut Session,
     /// Python interpreter, and the file of documents that the libraries' programs read; `None` if
-    /// the libraries are not measured on these documents.
+    /// this run of the benchmark does not measure the libraries.
     python: Option<(&'a Path, PathBuf)>,
     _files: tempfile::TempDir,
     /// Number of the original of each document, by document number. Documents with the same
@@ -138,8 +139,8 @@ struct Bench<'a> {
     truth: Vec<u64>,
     /// Total bytes of the documents.
     bytes: usize,
-    /// A table line for each of [`JOBS`]. If the Python libraries are measured on these documents,
-    /// a table line for each of [`PEERS`] follows.
+    /// A table line for each of [`JOBS`], followed by a table line for each of [`PEERS`] if
+    /// `python` is given.
     sides: Vec<TableLine>,
 }
 
@@ -179,8 +180,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs each job and each installed Python library once. Skips libraries whose runs have taken
-    /// [`PATIENCE`] seconds or more.
+    /// Runs each job and each installed Python library once. Skips a library if its earlier runs
+    /// took [`PATIENCE`] seconds or more in total.
     fn round(&mut self) -> Result<()> {
         let peers = PEERS.iter().map(Work::Peer);
         let works: Vec<Work> = JOBS.iter().map(Work::Job).chain(peers).collect();

@@ -64,7 +64,9 @@ impl Model {
         }
     }
 
-    /// Returns the expected seconds of one search within `radius` bits among `rows` rows.
+    /// Returns the expected seconds of one search within `radius` bits among `rows` rows. If the
+    /// radius is not one of [`RADII`], does not include the time for the rows found, because their
+    /// number is unknown.
     pub fn search(&self, rows: f64, radius: u32) -> f64 {
         let found = (RADII.iter().position(|&other| other == radius))
             .map_or(0.0, |radius| self.found[radius]);

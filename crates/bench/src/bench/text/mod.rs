@@ -24,9 +24,9 @@ const DOCUMENT: usize = 3_900;
 /// split.
 const LINE: usize = 7_000;
 
-/// Comparison of neardup with another program: an SQL expression of neardup over the column `body`,
-/// and SQL expressions of ClickHouse over the column `t`. The entry [`jieba::CUT`] is not SQL and
-/// stands for jieba-rs.
+/// Comparison of neardup with other programs: an SQL expression of neardup over the column `body`,
+/// and a list of expressions of the others. They are SQL expressions of ClickHouse over the column
+/// `t`, except [`jieba::CUT`], which stands for jieba-rs.
 pub struct Case {
     /// Name of the comparison in the table: kind of text, and features.
     pub what: &'static str,

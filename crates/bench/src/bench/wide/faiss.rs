@@ -26,9 +26,9 @@ pub struct Faiss {
 pub struct Answer {
     /// Mean seconds of one query, for each repetition of the series.
     pub times: Vec<f64>,
-    /// Result of each query, summarized as one number by the rule of
-    /// [`super::super::contenders::Query::sums`]. If FAISS was too slow to run all queries, it ran
-    /// only the first ones, and only these have a number.
+    /// For each query, a number that summarizes its results: 1,000 for each row found, plus the
+    /// distances of these rows ([`super::super::contenders::Query::sums`]). If FAISS was too slow
+    /// to run all queries, it ran only the first ones, and only these have a number.
     pub sums: Vec<i64>,
 }
 

@@ -46,7 +46,7 @@ struct Case {
     /// were added near each probe. False if it looks for the probes with planted neighbours.
     crowd: bool,
     /// Goal: maximum time of the search in microseconds, among one million and among ten million
-    /// uniform values.
+    /// uniform values. `None` if there is no goal.
     max_micros: [Option<f64>; 2],
 }
 
@@ -82,10 +82,10 @@ const CASES: &[Case] = &[
 /// Both searches find the same number of rows.
 const NEAR_TIMES: f64 = 10.0;
 
-/// Runs all measurements in an empty database with the extension. Measures among `rows` uniform
-/// values, and then once for each column in `files`. In that case the table has the values of the
-/// column, and generated values like them up to `rows` rows. `python` is an interpreter that has
-/// FAISS. If it is `None`, FAISS is not measured. Returns the results as JSON.
+/// Runs all measurements in an empty database with the extension. First measures searches among
+/// `rows` uniform values. Then, for each column in `files`, measures searches among the values of
+/// the column, to which generated values like them are added up to `rows` rows. `python` is an
+/// interpreter that has FAISS. If it is `None`, FAISS is not measured. Returns the results as JSON.
 pub fn bench(
     session: &mut Session,
     rows: u64,
@@ -129,9 +129,10 @@ struct Measurement {
     samples: Samples,
 }
 
-/// Measures all searches among the values that the table `docs` has now. `name` is the origin of
-/// the values. `crowd` is true if the table has rows added near each probe. neardup, FAISS and the
-/// sequential scan must find the same rows.
+/// Measures all searches among the `rows` values that the table `docs` has now. Repeats the
+/// searches of neardup and of FAISS `rounds` times. `name` is the origin of the values. `crowd` is
+/// true if the table has rows added near each probe. Without the interpreter `python`, FAISS is not
+/// measured. Fails if neardup, FAISS and the sequential scan find different rows.
 fn measure(
     session: &mut Session,
     name: &str,
@@ -190,7 +191,8 @@ impl Measurement {
     }
 
     /// Measures searches by neardup's index and by FAISS, and fails if they find different rows.
-    /// Returns pairs of a probe and the number by which [`Query::sums`] summarizes its result.
+    /// Returns pairs of a probe's `id` and a number that summarizes the rows found for it
+    /// ([`Query::sums`]).
     fn search(
         &mut self,
         session: &mut Session,
