@@ -223,11 +223,12 @@ fn work(worker: Worker) {
     });
 }
 
-/// Raises an error if the bands (groups of a signature's hashes) of an index with this metric are
-/// too few for an exclusion constraint with `~=`. A search by too few bands may miss conflicting
-/// rows. To miss none, each insert would have to compare the sketches (summaries of the signatures)
-/// of all rows. `strategy` is the strategy number of the constraint's operator, or `None` if the
-/// index is not for a constraint. Only `~=` is checked.
+/// Raises an error if an index with this metric has too few bands for an exclusion constraint with
+/// `~=`. A search by bands (groups of a signature's hashes) finds the rows that have an equal band.
+/// With too few bands it may miss conflicting rows, and an exhaustive search for each insert would
+/// take too long. `strategy` is the strategy number of the constraint's operator, or `None` if the
+/// index is not for a constraint. Only indexes on signatures and only the operator `~=` are
+/// checked.
 fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
     let (Some(bands), Some(strategies::NEAR)) = (metric.bands(), strategy) else {
         return;

@@ -37,17 +37,18 @@ const IN_ORDER: f64 = 80.0;
 /// Cost of checking that a row is still in the index, in units of `cpu_operator_cost`. An ordered
 /// index-only scan checks each row by a descent and a pass through a leaf.
 const STILL_THERE: f64 = 150.0;
-/// Factor on the cost of an ordered scan if the query also has conditions that the index does not
-/// evaluate. With LIMIT, the planner assumes that the scan ends early, in proportion to the rows
-/// that it expects to pass these conditions. If fewer rows pass, the scan returns the whole index,
-/// which takes eight times as long as a sequential scan. Because of the factor, the planner chooses
-/// the index only if it expects the scan to save two thirds of the cost of another plan.
+/// Factor on the cost of an ordered scan after its first row, if the query also has conditions that
+/// the index does not evaluate. With LIMIT, the planner assumes that the scan ends early, in
+/// proportion to the rows that it expects to pass these conditions. If fewer rows pass, the scan
+/// may return the whole index, which takes eight times as long as a sequential scan. With the
+/// factor, the planner chooses the ordered scan only if it expects another plan to cost about three
+/// times as much or more.
 const FILTERED_ORDER: f64 = 3.0;
 /// Cost of comparing the signature of a fetched row, in units of `cpu_operator_cost`. The planner
-/// adds its own cost of fetching the row. A search by sketches (summaries of the signatures, which
-/// the index stores) compares each row whose sketch is near enough. Measured on 3,000 rows, nearly
-/// all with near sketches: 1.7 us for each row. A nested loop of sequential scans takes a tenth of
-/// that time for each row.
+/// adds its own cost of fetching the row. An exhaustive search compares each row whose sketch (the
+/// summary of its signature in the index) is near enough. Measured on 3,000 rows, nearly all with
+/// near sketches: 1.7 us for each row. The alternative plan, a nested loop of sequential scans,
+/// took a tenth of that time for each row.
 const RECHECK: f64 = 60.0;
 
 /// Estimated cost of an index scan, as `amcostestimate` returns it.
@@ -193,9 +194,9 @@ struct Work {
     after_first: Reads,
     /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
-    /// Share of the table's rows that the server must fetch, if the search also finds many rows
-    /// that do not fulfil the conditions. Otherwise 0: the share is then the selectivity of the
-    /// conditions.
+    /// Share of the table's rows that the server must fetch to check the conditions, if the search
+    /// also finds many rows that do not fulfil them. 0 if it finds few such rows. The server then
+    /// fetches about as many rows as fulfil the conditions.
     fetched: f64,
 }
 

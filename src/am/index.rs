@@ -323,9 +323,10 @@ fn layout_parameters(meta: &Meta) -> LayoutParameters {
 type Cache<K> = RefCell<Vec<(K, Rc<dyn Any>)>>;
 
 thread_local! {
-    /// Metrics and block layouts by their parameters. They are never removed, because there are few
-    /// of them and each is small. A value has the type `Option<(IndexMetric, Rc<BlockLayout<N>>)>`.
-    /// `N` is the number of words in the parameters.
+    /// Metrics and block layouts by the parameters in a meta page. A value has the type
+    /// `Option<(IndexMetric, Rc<BlockLayout<N>>)>`, where `N` is the number of words in a key. It
+    /// is `None` if no block layout fits the parameters. Values are never removed, because there
+    /// are few of them and each is small.
     static BLOCK_LAYOUTS: Cache<LayoutParameters> = RefCell::default();
     /// Search plans. The key of a plan has the parameters of the block layout, the radius in bits,
     /// and the binary logarithm of the number of rows.

@@ -1,7 +1,8 @@
 //! Finds the functions that make the fingerprints of a column or index. Reads them from the
-//! expressions of generated columns and index columns in the catalogue. Only functions of this
-//! extension count: functions that are in the same schema and the same extension as `function`, the
-//! OID of any function of the extension.
+//! expressions of generated columns and index columns in the catalogue. Considers only functions of
+//! this extension. The parameter `function` of most functions in this file is the OID of any
+//! function of the extension. The others are recognized because they are in the same schema and the
+//! same extension.
 use core::ffi::CStr;
 use std::ffi::CString;
 

@@ -117,10 +117,12 @@ fn open<'a, const N: usize>(index: Index<'a, N>) -> Box<dyn Search + 'a> {
 ///
 /// A query that needs no column (`count(*)` without a condition, or with one that the predicate of
 /// a partial index implies) is planned as an index-only scan, whatever this function returns. Every
-/// kind of search then keeps the leaf of its rows pinned.
+/// kind of search then keeps the leaf of its rows pinned, so that VACUUM does not remove these rows
+/// meanwhile.
 ///
-/// Returns false during recovery: a standby's replay does not wait for scans that pin a leaf. On a
-/// standby, `amcostestimate` turns index-only scans that need no column into plain ones.
+/// Returns false during recovery. A standby that replays VACUUM does not wait for a pinned leaf, so
+/// an index-only scan could return rows that have been removed. For the same reason,
+/// `amcostestimate` turns index-only scans that need no column into plain scans on a standby.
 pub fn canreturn(index: Rel, column: i32) -> bool {
     let layout = Layout::from_index(index);
     column as usize == layout.scope_columns + 1 && layout.stores_values() && !backend::in_recovery()

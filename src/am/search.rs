@@ -22,17 +22,18 @@ pub struct Purpose {
     pub check: OldSnapshotCheck,
 }
 
-/// Search of an index whose keys may have any number of words. It holds no lock between two calls.
-/// It usually holds no pin either: if VACUUM removes a row that the search has found, and its
-/// address is reused, the snapshot does not see the new row. An index-only scan does not read the
-/// rows, so it holds a pin ([`IndexPages::keep_leaf_pinned`]).
+/// Search of an index whose keys may have any number of words. It holds no lock between two calls,
+/// and usually no pin. Without a pin, VACUUM may remove a row that the search has found, and a new
+/// row may get the address. The server does not return the new row, because the snapshot does not
+/// see it. An index-only scan does not read the rows in the table, so its search keeps the leaf
+/// pinned ([`IndexPages::keep_leaf_pinned`]).
 pub trait Search {
     /// Starts or restarts the search with the conditions and ORDER BY operators of a scan. Returns
     /// whether the server must check the conditions again for each row.
     fn rescan(&mut self, keys: ScanKeys, order_bys: ScanKeys, purpose: Purpose) -> bool;
 
-    /// Allows the search to return a row repeatedly until the next [`Search::rescan`], which can
-    /// save work.
+    /// Allows the search to return a row repeatedly, until the next [`Search::rescan`]. The search
+    /// can then skip the work of recognizing repeated rows. Used for bitmap scans.
     fn allow_repeats(&mut self);
 
     /// Writes the addresses of the next rows into `tids`, which is empty. A step may find no rows.
@@ -87,7 +88,7 @@ pub trait NearSearch<const N: usize> {
     /// Allows the search to return a row repeatedly until it restarts.
     fn allow_repeats(&mut self) {}
 
-    /// Appends the next rows to `rows`. A step may find no rows.
+    /// Appends the next rows to `rows`, and returns where they were found. A step may find no rows.
     fn step(
         &mut self,
         index: &Index<N>,

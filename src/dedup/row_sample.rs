@@ -42,10 +42,10 @@ struct SampledRow<R, const N: usize> {
 /// order.
 pub type VisitBatch<'a, const N: usize> = &'a mut dyn FnMut(&[Key<N>], &[Tid]);
 
-/// Chooses `sample_rows` random rows, compares each visible one with all rows, and returns `counts`
-/// with the near pairs added. `nearness` decides by the index keys of two rows whether `comparison`
-/// compares the rows. `for_each_batch` visits all rows in batches. It is called twice and must
-/// visit the same rows each time.
+/// Chooses `sample_rows` random rows, compares those that are visible with all rows, and adds the
+/// near pairs to `counts`, which it returns. Two rows are compared by `comparison` only if their
+/// index keys are near each other by `nearness`. `for_each_batch` visits all rows in batches. It is
+/// called twice and must visit the same rows each time.
 pub fn count_by_sample<C: RowComparison<N>, const N: usize>(
     comparison: &mut C,
     nearness: Nearness,

@@ -44,9 +44,9 @@ impl SampledPairs {
         self.counts[distance as usize][row % PARTS] += 1;
     }
 
-    /// Returns how many pairs of the table each counted pair represents. If all rows were sampled,
-    /// each pair would be counted twice, once for each of its rows. Therefore the weight is half of
-    /// the number of rows divided by the size of the sample.
+    /// Returns how many pairs of the table each counted pair represents: the number of rows,
+    /// divided by twice the size of the sample. The divisor is doubled because a sample of all rows
+    /// would count each pair twice, once for each of its rows.
     pub fn weight(&self) -> f64 {
         self.rows / self.sampled / 2.0
     }

@@ -63,9 +63,10 @@ impl SignaturePlan {
     /// whether the row of an index entry takes part.
     ///
     /// A search by bands compares only rows whose signatures are equal in at least one band (a
-    /// group of positions). The search is by bands if that finds all pairs within the bound. It is
-    /// also by bands if that may miss pairs, but `bound` or the session's settings allow it. In all
-    /// other cases the search is exhaustive: it compares all wanted rows with each other.
+    /// group of positions). An exhaustive search compares all wanted rows with each other. The plan
+    /// is a search by bands in two cases: if such a search finds all pairs within the bound, or if
+    /// `bound` or the session's settings allow it to miss pairs. Otherwise the plan is an
+    /// exhaustive search.
     ///
     /// Raises an error if an exhaustive search takes too much work. The text `otherwise` is the
     /// start of that error's hint. If `otherwise` is `None`, the work is not limited.
@@ -127,7 +128,7 @@ fn describe_bounds(bands: &Bands, bound: SignatureBound) -> String {
 }
 
 /// Returns the recall of a search by bands in percent, rounded down to one decimal. The recall is
-/// the expected share of the pairs with exactly the wanted similarity that the search finds.
+/// the expected share of found pairs among the pairs with exactly the wanted similarity.
 fn recall(bands: &Bands, bound: SignatureBound) -> f64 {
     (bands.recall(bound.similarity) * 1000.0).floor() / 10.0
 }

@@ -74,10 +74,10 @@ struct IndexedRows<'a, const N: usize> {
     rows: Vec<IndexedRow<N>>,
     /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// For an index on arrays, one sum for each row in `rows`: the sum of the array elements under
-    /// which the row was found in the index. When the last permutation begins, this sum is compared
-    /// with the sum of all elements of the row's array, which is in the row's key. `None` for other
-    /// indexes.
+    /// Sums for the rows of an index on arrays, in the order of `rows`. The sum of a row adds up
+    /// the hashes of the array elements under which the row was found.
+    /// [`IndexedRows::compare_sums`] compares it with the sum for the whole array, which is in the
+    /// row's key. `None` for other indexes, and after the comparison.
     sums: Option<Vec<u64>>,
     /// True if other sessions may write. Then the address of a row may be reused while the index is
     /// read, so only rows that are still visible must occur exactly once.
@@ -153,9 +153,9 @@ impl<const N: usize> IndexedRows<'_, N> {
         }
     }
 
-    /// Compares each sum of found array elements with the sum in the row's key. If the two sums are
-    /// equal, the row was found under all its elements, so the number of its permutations is
-    /// increased. Has no effect unless the index is on arrays.
+    /// Compares the sum in `sums` for each row with the sum in the row's key. If they are equal,
+    /// the row was found under all elements of its array. The entries for these elements then count
+    /// as one more permutation that contains the row. Does nothing if `sums` is `None`.
     fn compare_sums(&mut self) {
         for (row, sum) in self
             .rows

@@ -194,7 +194,9 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
 #[cold]
 fn refuse_key(expected: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with different parameters")
-        .detail(format!("The function needs a key that was made for {expected}."))
+        .detail(format!(
+            "The function needs a key that was made for {expected}."
+        ))
         .hint(format!(
             "Pass the same {parameters} to {prefix}_meet as to {prefix}_keys."
         ))

@@ -159,17 +159,17 @@ fn of_schema(schema: Oid) -> Option<Rc<Catalog>> {
 }
 
 impl Catalog {
-    /// Returns the searched type with this type OID.
+    /// Returns the searched type with this type OID, or `None` for another type.
     pub fn by_value(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.value == oid)
     }
 
-    /// Returns the searched type whose ball type has this OID.
+    /// Returns the searched type whose ball type has this OID, or `None` for another type.
     pub fn by_ball(&self, oid: Oid) -> Option<&SearchedType> {
         self.types.iter().find(|searched| searched.ball == oid)
     }
 
-    /// Returns the searched type with this distance operator.
+    /// Returns the searched type with this distance operator, or `None` for another operator.
     pub fn by_distance(&self, operator: Oid) -> Option<&SearchedType> {
         (self.types.iter()).find(|searched| searched.distance_operator == operator)
     }

@@ -43,9 +43,9 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
     /// Other processes move entries only to the right, so the vacuum misses none. It takes a
     /// cleanup lock on each leaf, which waits until no index-only scan has the leaf pinned. Such a
     /// scan may return the rows of the leaf without reading the table, so VACUUM must not remove
-    /// these rows from the table while the leaf is pinned. The vacuum also locks leaves from which
-    /// it removes nothing: since the scan read such a leaf, a split may have moved entries of dead
-    /// rows to another leaf.
+    /// these rows from the table while the leaf is pinned. The vacuum takes the lock also if the
+    /// leaf has no entry of a dead row now. A scan may have read such an entry there before a split
+    /// moved the entry to another leaf.
     ///
     /// Merges neighbouring leaves, and neighbouring inner pages, whose entries fit into one page at
     /// the fill factor `fill`. So a vacuumed tree has less than twice as many leaves as a new tree,

@@ -65,9 +65,10 @@ fn refuse_non_owner(index: pg_sys::Oid, others: &str) -> ! {
 /// the role that logged in. Superusers and members of the owner's role are rejected as well. Call
 /// it before locking the table.
 ///
-/// Functions that fire the table's triggers must call it. Triggers run the owner's code, which can
-/// undo SET ROLE and SET SESSION AUTHORIZATION. Deferred triggers run under the role of the
-/// session.
+/// Functions that fire the table's triggers must call it. Triggers run the owner's code. This code
+/// can undo SET ROLE and SET SESSION AUTHORIZATION, and deferred triggers run under the role of the
+/// session anyway. So the code could otherwise gain the rights of another role, such as a
+/// superuser.
 pub fn check_session_of_owner(table: pg_sys::Oid) {
     // The table was dropped. The caller raises an error when it opens the table.
     let Some(owner) = catalog::relation_owner(table) else {

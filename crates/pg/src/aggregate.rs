@@ -12,9 +12,9 @@ use super::{server, varlena};
 impl Call {
     /// Changes the state of an aggregate and returns the changed state. The state is argument `n`,
     /// counted from 0, and has a variable length. `edit` gets the bytes after the state's header,
-    /// aligned to four bytes, and changes them. If an aggregate makes the call, they are changed in
-    /// place. Any other caller, such as a window function, may still use the old state, so `edit`
-    /// changes a copy.
+    /// aligned to four bytes, and changes them. If an aggregate makes the call, `edit` changes the
+    /// state itself. Any other caller, such as a window function, may still use the old state, so
+    /// `edit` changes a copy.
     pub fn edit_state(&self, n: usize, edit: impl FnOnce(&mut [u8])) -> Datum {
         let state = self.reference(n, ValueType::is_varlena);
         let may_change = matches!(self.aggregate(), Some((_, true)));

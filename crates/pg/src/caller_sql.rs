@@ -28,9 +28,9 @@ pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
-    /// Returns whether a parsed query has a clause of this kind and no other clause among a select
-    /// list, WHERE and ORDER BY. [`Clause::check`] itself rejects queries with clauses other than
-    /// these three.
+    /// Returns whether a parsed query has a clause of this kind, and has nothing else among a
+    /// select list, a WHERE clause and an ORDER BY clause. [`Clause::check`] calls it only for
+    /// queries without further clauses.
     pub is_alone: fn(&Parsed) -> bool,
     /// Rest of the error message after the parameter's name, such as "must be a condition".
     pub error_predicate: &'static str,
@@ -289,9 +289,9 @@ impl Condition {
 }
 
 /// SQL comment with a hash of the names and types of a table's columns, for a statement that has a
-/// row of the table as its parameter. The server does not plan a statement again when the row type
-/// of its parameter changes. With the comment, a change of the columns makes a new statement, which
-/// the server plans.
+/// row of the table as its parameter. The server caches the plan of a statement by the statement's
+/// text, and keeps the plan when the row type of the parameter changes. With the comment, the text
+/// changes with the columns, so that the server makes a new plan.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {

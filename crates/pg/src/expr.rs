@@ -25,8 +25,8 @@ pub enum ExprKind<'a> {
     Column {
         /// Number of the column's relation in the range table, counted from 1.
         entry: i64,
-        /// Number of query levels from the expression up to the query with that range table; 0 for
-        /// the same query.
+        /// Number of query levels from the expression up to the query whose range table has the
+        /// relation. 0 if the expression is in that query itself.
         levels_up: u32,
     },
     /// An operator's OID and its operands.

@@ -86,13 +86,15 @@ impl Rel<'_> {
         self.expressions().iter().last()
     }
 
-    /// Returns whether the index contains all rows of its table in which the column with the
-    /// attribute number `column` is NULL. If `column` is `None`, the index must contain all rows of
-    /// the table. Returns false if the predicate of the index does not prove it.
+    /// Returns whether the index certainly contains all rows of its table in which the column with
+    /// the attribute number `column` is NULL. If `column` is `None`, returns whether it contains
+    /// all rows of the table. Returns false if the server cannot infer this from the predicate of
+    /// the index.
     ///
     /// Triggers call this function with the rights of the user who writes a row. Unlike the other
     /// functions of this module, it does not switch to the owner's rights to load the predicate.
-    /// INSERT and UPDATE also load the predicates of all indexes with the rights of that user.
+    /// The switch would protect nobody, because INSERT and UPDATE load the predicates of all
+    /// indexes with the rights of that user anyway.
     pub fn holds_all_with_null(self, table: Rel, column: Option<i16>) -> bool {
         // SAFETY: the relation is open.
         let predicate = unsafe { pg_sys::RelationGetIndexPredicate(self.raw()) };

@@ -49,8 +49,10 @@ impl Call {
     /// from the same place in the query return the kept value if their argument is equal. So an
     /// argument that is the same for all rows is read and prepared only once.
     ///
-    /// A function can keep a value for one argument only, and must not return a set or be a trigger
-    /// function.
+    /// A function can keep a value for one argument only, because the memory for the value is in
+    /// the one field that the function manager's record has for this purpose (`fn_extra`).
+    /// Set-returning functions and trigger functions use the field for other values, so they must
+    /// not call this function.
     pub fn kept_argument<T: 'static>(&self, n: usize, make: impl FnOnce(&[u8]) -> T) -> Rc<T> {
         let (toasted, slot) = self.argument_and_slot(n);
         let source = |bytes: &[u8]| match toasted {

@@ -81,9 +81,9 @@ impl<'a> PlannedRelation<'a> {
     /// the query's tables, and in the predicates of this relation's indexes. Replaces the
     /// comparison by the expression that `replace` returns; `None` keeps the comparison.
     ///
-    /// If this relation is a partition, or an arm of a UNION ALL, it has a parent relation. Then
-    /// the visited conditions of the query are only those that the planner has already assigned to
-    /// the parent, because the planner copies the conditions of this relation from them.
+    /// A partition, or an arm of a UNION ALL, has a parent relation. For such a relation, the
+    /// function visits only those conditions of the query that the planner has already assigned to
+    /// the parent, because the planner later makes the relation's conditions by copying them.
     ///
     /// A comparison is an operator expression, or an operator with `ANY` of an array. Comparisons
     /// are found at the top level of a condition and below AND, OR and NOT.

@@ -20,7 +20,8 @@ impl<'a> PlannedRelation<'a> {
     /// set operations. If `replace` returns an expression of type `int4`, the query sorts by this
     /// expression instead, ascending and with NULLS LAST. `None` keeps the order.
     ///
-    /// The change is possible here because the planner opens the tables before it uses the order.
+    /// The hook can still change the order, because the planner opens the tables, and calls the
+    /// hook for each of them, before it uses the order.
     pub fn replace_order(&self, replace: impl FnOnce(Order<'a>) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;

@@ -15,7 +15,7 @@ pub const UNHANDLED: Datum = Datum::null();
 /// comments below call the supported function.
 pub enum SupportRequest<'a> {
     /// Replace a call of the supported function by another expression. Has the planner's state and
-    /// the arguments of the call. The answer is [`replaced_by`].
+    /// the arguments of the call. The function [`replaced_by`] makes the answer.
     Simplify(Planner<'a>, List<'a>),
     /// Estimate for which share of the rows the supported function returns true.
     Selectivity(Selectivity<'a>),

@@ -31,9 +31,9 @@ pub enum Mode {
     /// first, which waits until this lock is released.
     KeyShare,
     /// FOR NO KEY UPDATE. Other sessions cannot change the row or take this lock on it. Used for a
-    /// row that ON CONFLICT DO UPDATE is about to change, because DO UPDATE takes this lock too.
-    /// With [`Mode::KeyShare`] instead, two sessions could both lock the row, and then deadlock
-    /// when both change a key column by DO UPDATE.
+    /// row that ON CONFLICT DO UPDATE may be about to change. With [`Mode::KeyShare`] instead, two
+    /// sessions could both lock the row. If each of them then changed a key column of the row by DO
+    /// UPDATE, each would wait for the lock of the other, which is a deadlock.
     NoKeyUpdate,
     /// FOR UPDATE. Waits for all other sessions that hold any lock on the row, [`Mode::KeyShare`]
     /// included.

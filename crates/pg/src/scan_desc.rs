@@ -42,8 +42,8 @@ struct Head {
     /// Memory context that holds the state. Deleting the context drops the state, even after an
     /// error.
     context: pg_sys::MemoryContext,
-    /// Cache that keeps the state after the scan. If it is `None`, the state is dropped with the
-    /// scan, because `context` is then a child of the scan descriptor's context.
+    /// Cache that keeps the state after the scan. `None` if the state is dropped with the scan. In
+    /// this case `context` is a child of the memory context of the scan descriptor.
     cache: Option<Rc<StateCache>>,
     /// Type of the state. It detects an attempt to read the state as another type.
     type_id: TypeId,

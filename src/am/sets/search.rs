@@ -70,9 +70,10 @@ impl<const N: usize> SetSearch<N> {
 }
 
 impl<const N: usize> NearSearch<N> for SetSearch<N> {
-    /// False if the only condition is `&&`, or `@>` with a single element. The search finds rows by
-    /// one element, or by the sum of the hashes of the elements. It therefore does not know whether
-    /// a row fulfils other conditions.
+    /// Returns false if the only condition is `&&`, or `@>` with a single element. Each row that
+    /// the search finds by an element of the query then fulfils the condition. Otherwise returns
+    /// true. The search then finds rows by one element of several, or by a sum of hashes that
+    /// different arrays may have, so the server must compare the arrays.
     fn rechecks(&self) -> bool {
         self.rechecks
     }

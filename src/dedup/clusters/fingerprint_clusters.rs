@@ -33,8 +33,9 @@ use neardup_pg::storage::temp::TempSpace;
 /// Number of pairs above which a fingerprint is crowded, for the method `star`. The search may omit
 /// a pair of two crowded fingerprints. `star` then compares such fingerprints itself.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest. Each search may fail, because it meets index entries
-/// without a visible row. If all of them fail, one more search finds all pairs.
+/// Maximum number of searches for a forest. A search fails if it meets index entries without a
+/// visible row, unless an earlier search has met them. Other sessions may add such entries all the
+/// time. If all searches fail, one more search finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
 /// Finds the clusters of the rows of a fingerprint index and passes them to `give`. `radius` is in
@@ -76,8 +77,10 @@ struct NodeSearch<'a, const N: usize> {
     plan: PairPlan<N>,
     /// Index entries whose rows meet the caller's filter.
     wanted: Wanted,
-    /// Index entries that the current search reads. The index stores only hashes of scopes. If
-    /// several scopes have the same hash, a search for a forest reads only one of them at a time.
+    /// Part of the index that the current search reads. It is the whole index, unless several
+    /// scopes have the same hash. A search for a forest could then connect fingerprints of
+    /// different scopes, because the index stores only hashes of scopes. Such a search therefore
+    /// reads one scope of each hash at a time.
     part: Part,
     /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
     /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if

@@ -1,8 +1,9 @@
 //! Methods of clustering, `star` and `connected`: assign a representative to each node of a graph.
-//! Each node has a rank. In the method `star`, the representative of a node is the representative
-//! with the lowest rank that is near the node. A node that is near no representative represents
-//! itself. In the method `connected`, it is the node with the lowest rank in the connected
-//! component.
+//! Each node has a rank, and the node with the lowest rank of a cluster is kept. The method `star`
+//! visits the nodes in the order of their ranks. If representatives are near a node, the one with
+//! the lowest rank represents the node. Otherwise the node becomes a representative itself. In the
+//! method `connected`, the representative of a node is the node with the lowest rank in its
+//! connected component.
 use neardup_blocktree::clusters::{Centers, Components, Star, split};
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::{Entry, ExternalSort};
@@ -101,8 +102,9 @@ impl<const D: usize> Links<D> {
     }
 
     /// Applies the method `connected`: replaces the rank of each node in `ranks` by the lowest rank
-    /// in its connected component. `connect` must connect crowded nodes that are near each other,
-    /// because their pairs are not all listed.
+    /// in its connected component. The pairs of crowded nodes are not all listed. Therefore
+    /// `connect` must connect crowded nodes that are near each other. It takes the entries of the
+    /// crowded nodes and the components so far, and calls its last argument after each entry.
     pub fn connected(
         mut self,
         files: &mut TempSpace,

@@ -1,8 +1,8 @@
 //! Clusters of rows by the Jaccard similarity of their signatures. A node is a single row, or a run
-//! of rows with equal signatures. One row of a run stands for the whole run in the search. The
-//! address in the index entry of this row, or of the single row, identifies the node. A bucket is a
-//! set of rows with equal leading key bits. A row is crowded in a bucket if it has too many pairs
-//! there to list.
+//! of rows with equal signatures. One row of a run stands for the whole run in the search. A node
+//! is identified by an index entry: the row address in the entry of that row, or of the single row.
+//! A bucket is a set of rows with equal leading key bits. A row is crowded in a bucket if it has
+//! too many pairs there to list.
 use neardup_blocktree::bands::{BucketCenters, connect_buckets};
 use neardup_blocktree::clusters::join;
 use neardup_blocktree::key::{Key, Tid};

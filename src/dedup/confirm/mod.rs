@@ -47,9 +47,10 @@ impl ConfirmArgument {
     /// or `None` if it is NULL, and the bound of the search.
     ///
     /// Without `confirm`, the bound is `radius` or `similarity`, or `None` if both are NULL. With
-    /// `confirm`, the texts must have the similarity `similarity` (0.8 if it is NULL). The bound is
-    /// `radius`, the maximum distance of candidates, if it is given. Otherwise it is the similarity
-    /// of the texts, which the caller must widen for the search for candidates.
+    /// `confirm`, `similarity` is the minimum similarity of the texts (0.8 if it is NULL). The
+    /// bound is then the maximum distance of candidates, `radius`, if the caller passed it.
+    /// Otherwise the bound is the similarity of the texts, and the caller of this function must
+    /// widen it for the search for candidates.
     pub fn read(
         call: &Call,
         n: usize,

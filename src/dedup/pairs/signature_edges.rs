@@ -27,16 +27,15 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// A batch of a search by bands ends when it has this many times as many candidates as the index
-/// has rows.
+/// Number of candidates for each row of the index at which a batch of a search by bands ends. In a
+/// small index, the batch ends at [`MIN_BATCH`] candidates instead.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
-/// Minimum number of candidates at which a batch of a search by bands ends, even if the index is
-/// small.
+/// Number of candidates at which a batch of a search by bands ends if the index is small.
 const MIN_BATCH: f64 = 1e6;
 /// Number of candidates at which a batch of an exhaustive search ends.
 const EXHAUSTIVE_BATCH: u64 = 1 << 15;
-/// Number of comparisons of two sketches after which a batch of an exhaustive search ends, unless
-/// it is empty. The first pairs thus arrive early even if there are few candidates.
+/// Number of comparisons of two sketches after which a batch of an exhaustive search ends, if it
+/// has any candidate. So the caller gets the first pairs early, even if there are few candidates.
 const EXHAUSTIVE_COMPARISONS: u64 = 1 << 26;
 
 /// Search for edges. Finds one batch of candidates at a time.
@@ -139,11 +138,10 @@ impl<const N: usize> SignatureEdges<N> {
     }
 }
 
-/// Completes pairs that have a [`Side`] only for their first row. In a key of `by_second`, the
-/// second index entry is before the first, and the last word is the address of the second row.
-/// Replaces this address by the side of the second row: the run of rows with equal signatures for
-/// which the row stands, or the row itself. Returns the pairs in the order of their entries, in the
-/// form of the field `batch`.
+/// Finds the [`Side`] of the second row of each pair: the run of rows with equal signatures for
+/// which the row stands, or the row itself. A key in `by_second` has the index entries of the
+/// second and the first row, the packed side of the first row, and the address of the second row.
+/// Returns the pairs in the order of their entries, in the form of the field `batch`.
 fn with_second_sides(
     mut by_second: ExternalSort<TempSpace, 4>,
     equal_rows: &mut EqualRows,

@@ -5,9 +5,9 @@ use neardup_report::data::{MAX_RADII, Measure};
 
 use crate::dedup::bound::Bound;
 
-/// Maximum number of distinct radii that [`steps`] returns. All of them are below the radius of the
-/// listed clusters. If that radius has more bits than this number, the returned radii are more than
-/// one bit apart.
+/// Maximum number of distinct radii that [`steps`] returns. All of them are smaller than the radius
+/// of the listed clusters. If there are more smaller radii than this number, the returned radii are
+/// more than one bit apart.
 const MAX_RADIUS_STEPS: u32 = MAX_RADII as u32 - 1;
 /// Number of similarities that [`steps`] returns, all above the similarity of the listed clusters.
 /// The highest is 1.

@@ -58,10 +58,11 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns the attribute numbers of the columns that an index has if the statements created it. The
-/// first are the scope columns: only rows with equal values in them are compared. The last is
-/// `last`, the fingerprint column: 0 for an expression, or `None` if the table does not have the
-/// column yet.
+/// Returns the attribute numbers of the columns that an index has if the statements created it: the
+/// scope columns, and then the fingerprint column. Only rows with equal values in the scope columns
+/// are compared. `last` is the attribute number of the fingerprint column, or 0 for an expression.
+/// If it is `None`, because the table does not have the column yet, the result has only the scope
+/// columns.
 fn indexed(subject: &Subject, last: Option<i16>) -> Vec<i16> {
     let scope = subject.arguments.scope.iter();
     let scope = scope.filter_map(|column| subject.table.column_number(column));

@@ -20,9 +20,9 @@ const MISMATCH_BITS: u32 = 16;
 struct Candidate {
     /// Row addresses in the two index entries.
     entries: [Tid; 2],
-    /// Lower bound of the number of mismatches, computed from the sketches as if the signatures
-    /// were equal in no band. In a search by bands, each band in which they are equal lowers the
-    /// bound by 1.
+    /// Lower bound of the number of mismatches, computed from the sketches as if the two signatures
+    /// had no equal band. Each band in which they are equal lowers the bound by 1, which
+    /// [`Candidate::may_be_near`] takes into account.
     least: usize,
     /// First band in which the search has found the pair, counted from 0.
     first_band: usize,
@@ -79,11 +79,11 @@ impl<'a> Candidates<'a> {
     /// Compares the rows of the candidates in the table, and passes the near pairs to `give`, in
     /// the order of their index entries. `progress` counts the candidates.
     ///
-    /// If this object has all candidates of a search, the caller passes `None` as `other_batches`.
-    /// A caller that divides the candidates into batches, each with its own `Candidates`, may have
-    /// the same pair in several batches. Such a caller passes the bands of the index. Then only one
-    /// batch passes the pair to `give`: the batch that has found it in the first band that the two
-    /// signatures share.
+    /// A caller may divide the candidates of a search by bands into batches, each with its own
+    /// `Candidates`. Several batches can then have the same pair. Such a caller passes the bands of
+    /// the index as `other_batches`. Only one batch passes the pair to `give`: the batch that has
+    /// found it in the first band that the two signatures share. The argument is `None` if no other
+    /// batch can have a pair of this batch.
     pub fn verify(
         self,
         rows: &mut SignatureRows,

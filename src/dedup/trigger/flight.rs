@@ -20,24 +20,24 @@ pub struct Flight {
     run: TriggerRun,
     /// Attribute number of the fingerprint column.
     column: i16,
-    /// Maximum distance of near rows in flight, in bits or mismatches. All triggers of the table
-    /// that compare the same rows use the same radius. With different radii, two rows could both
-    /// pass the trigger with the smaller radius. Then they would wait for each other in the trigger
-    /// with the larger radius.
+    /// Maximum distance of near rows in flight, in bits or mismatches. It is the largest bound of
+    /// the triggers of the table that compare the same rows. All of these triggers use it. With
+    /// bounds of their own, two sessions could both pass the trigger with the smaller bound, and
+    /// then wait for each other's rows in the trigger with the larger bound.
     radius: u32,
     /// Index that the server writes last among the indexes on the fingerprint column. A row stays
     /// published until it is in this index. Other sessions may look up rows in any of these
     /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scope columns of each other trigger of the table that does not fire for INSERT. Such a
-    /// trigger does not publish inserted rows. This trigger therefore also publishes an inserted
-    /// row in the other trigger's scope. An UPDATE that fires the other trigger then waits for the
-    /// inserted row.
+    /// List with the scope columns of one trigger in each element: a further trigger of the table
+    /// that does not fire for INSERT. Such a trigger does not publish inserted rows. Therefore this
+    /// trigger also publishes an inserted row in the further trigger's scope. An UPDATE that fires
+    /// the further trigger then waits for the row.
     others_at_insert: Vec<Vec<EqualColumn>>,
-    /// Scope columns of each other trigger of the table that does not fire for UPDATE. Such a
-    /// trigger does not publish updated rows. This trigger therefore also publishes an updated row
-    /// in the other trigger's scope. An INSERT that fires the other trigger then waits for the
-    /// updated row.
+    /// List with the scope columns of one trigger in each element: a further trigger of the table
+    /// that does not fire for UPDATE. Such a trigger does not publish updated rows. Therefore this
+    /// trigger also publishes an updated row in the further trigger's scope. An INSERT that fires
+    /// the further trigger then waits for the row.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 
@@ -163,11 +163,13 @@ fn sorted_scope(arguments: &Arguments) -> Vec<CString> {
     scope
 }
 
-/// Returns the scope columns of each other trigger that does not fire for `event` (INSERT or
-/// UPDATE), and that has the same function and fingerprint column as this trigger. This trigger
-/// publishes rows in the scopes of these triggers too. Triggers that fire for `event` are skipped,
-/// because they publish the row themselves. If this trigger published the row for them, too early,
-/// two rows could wait for each other, one in each trigger.
+/// Finds the further triggers of the table that do not fire for `event` (INSERT or UPDATE), and
+/// that have the same function and fingerprint column as this trigger. Returns the scope columns of
+/// each of them, without repetitions. This trigger publishes rows in their scopes too.
+///
+/// Triggers that fire for `event` are skipped, because they publish the row themselves. This
+/// trigger would publish the row in their scopes too early, before they run. Two sessions could
+/// then wait for each other's rows, one in each trigger.
 fn other_scopes(
     table: Rel,
     event: u32,
@@ -215,8 +217,9 @@ fn radius(table: Rel, function: pg_sys::Oid, arguments: &Arguments, columns: &Co
 }
 
 /// Returns the neardup index on the fingerprint column `column` that the server writes last. The
-/// server writes indexes in the order of their list in the table. Indexes that are not ready do not
-/// matter: an index in which other sessions look up rows is ready in every transaction that writes.
+/// server writes indexes in the order of their list in the table. Skips indexes that the server
+/// does not write yet, because CREATE INDEX CONCURRENTLY has not made them ready. Other sessions do
+/// not look up rows in an index before every transaction that writes sees it as ready.
 fn last_index(table: Rel, column: i16) -> pg_sys::Oid {
     let mut last = pg_sys::InvalidOid;
     for oid in table.indexes() {

@@ -1,6 +1,7 @@
-//! Cache for copies, which are rows marked with the key of an original. When an original is deleted
-//! or changed, its copies are compared again, one by one. Each copy joins another original or
-//! becomes an original itself. The cache contains the originals that copies have joined or become.
+//! Cache of originals for the comparison of copies. A copy is a row that is marked with the key of
+//! an original. When an original is deleted or changed, its copies are compared again, one by one.
+//! Each copy joins another original or becomes an original itself. The cache has the originals that
+//! copies have joined or become.
 //!
 //! The copies of one original are usually near each other. An index that is not partial contains
 //! all of them, and each search reads and skips the marked ones. One search per copy would
@@ -79,8 +80,8 @@ pub fn keep(cache_key: CacheKey, key: Value, compared: ComparedValue) {
 
 /// Returns the nearest stored original that is a near-duplicate of the row in `query` and is still
 /// an original. Returns `None` if there is none, or after [`MAX_DISSIMILAR`] dissimilar texts.
-/// Removes a stored original that is near by its stored values, but whose row is no longer near or
-/// no longer an original.
+/// Removes a stored original if its stored values are near the row, but its present version is not
+/// near or is not an original.
 pub fn find(
     cache_key: CacheKey,
     table: Rel,
@@ -120,8 +121,8 @@ pub fn find(
     None
 }
 
-/// Returns the position and the key of the nearest stored original that is near the row in `query`.
-/// Skips the positions in `dissimilar`.
+/// Returns the position and the key of the nearest stored original that is near the row in `query`,
+/// or `None` if there is none. Skips the positions in `dissimilar`.
 fn nearest(
     cache_key: CacheKey,
     columns: &Columns,

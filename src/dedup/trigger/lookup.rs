@@ -157,9 +157,9 @@ fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow
     Ok(())
 }
 
-/// Repeats the lookup until it cannot have missed a near row that moved during the lookup: an
-/// UPDATE can move a row to an index position that the lookup has already passed. Returns the
-/// result of the last lookup.
+/// Repeats the lookup until it finds a row, or until it cannot have missed a near row that moved
+/// meanwhile. An UPDATE can move a row to an index position that the lookup has already passed.
+/// Returns the result of the last lookup.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {

@@ -175,9 +175,10 @@ impl Marks {
     /// Applies the mark that an UPDATE sets in a row whose fingerprint and scope are unchanged. A
     /// new mark is replaced by the key of the original that it leads to ([`Marks::set`]). `old` is
     /// the version that the UPDATE replaces, and `row` is the new version. `own` is the row's key.
-    /// `visible` returns whether the current user may read the key of another row. Returns true if
-    /// the caller must compare the row with other rows: the UPDATE sets the mark to NULL, and the
-    /// old mark does not name an original any more.
+    /// `visible` returns whether the current user may read the key of another row.
+    ///
+    /// Returns true if the UPDATE removes a mark that does not name an original any more. The
+    /// caller must then compare the row with other rows. Returns false in all other cases.
     pub fn settle(
         &self,
         table: Rel,
@@ -319,8 +320,9 @@ impl Marks {
 
     /// Follows the mark `wanted`, which a statement sets, to an original. Marks `row` with the key
     /// of that original. `own` is the row's key. `visible` returns whether the current user may
-    /// read the key of another row. Raises an error if the original is not the row that `wanted`
-    /// names and the user may not read its key, because the mark would reveal the key.
+    /// read the key of another row. If `wanted` is the key of a marked row, it leads to an original
+    /// with another key, which the mark reveals. In this case, raises an error unless the user may
+    /// read that key.
     pub fn set(
         &self,
         table: Rel,

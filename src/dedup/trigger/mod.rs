@@ -252,10 +252,10 @@ impl State {
     }
 
     /// Second phase, for `action=mark`. If an UPDATE changes the fingerprint, scope, compared text,
-    /// key or mark of an original, locks the original FOR UPDATE. Sessions that are marking rows
-    /// with the original's key hold a lock on the original, so this session waits for them. The
-    /// lock is taken before the new version is written. Until then, those sessions can still insert
-    /// copies of the original. `stays` is true if the UPDATE keeps the fingerprint, scope and
+    /// key or mark of an original, locks the original FOR UPDATE. Other sessions that mark rows
+    /// with the original's key hold a lock on the original, so this session waits for them. It
+    /// takes the lock before it writes the new version, because other sessions can insert copies of
+    /// the original until then. `stays` is true if the UPDATE keeps the fingerprint, scope and
     /// compared text.
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
         let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {

@@ -147,9 +147,9 @@ thread_local! {
 }
 
 /// Warns once per session that an UPDATE of the columns `unseen` does not fire a trigger. Skips a
-/// column if its UPDATE fires another trigger that compares the same rows. An error would make
-/// every statement fail that fires the trigger. A warning is enough, because the trigger works for
-/// the columns that it lists.
+/// column if its UPDATE fires another trigger that compares the same rows. A warning is enough,
+/// because the trigger works for the columns that it lists. If this function raised an error
+/// instead, every statement that fires the trigger would fail.
 fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec<i16>) {
     if unseen.is_empty() {
         return;

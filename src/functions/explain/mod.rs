@@ -102,8 +102,8 @@ impl Explained {
         }
     }
 
-    /// Returns the kind of the function's fingerprints. The report shows for each change of the
-    /// text how many of their bits the change flips. `None` for signatures, which have no bits.
+    /// Returns the kind of the function's fingerprints, or `None` for signatures. The report needs
+    /// it to show how many bits of the fingerprint each change of the text flips.
     fn bits(self) -> Option<BitsOf> {
         match self {
             Self::Simhash => Some(BitsOf::Simhash64),

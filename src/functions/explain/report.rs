@@ -37,7 +37,8 @@ pub struct Report<'a> {
     /// Exact Jaccard similarity of the feature sets of both texts. Null if neither text has a
     /// feature.
     jaccard: Option<Number>,
-    /// Jaccard similarity that the distance estimates. Absent for a simhash.
+    /// Jaccard similarity that the distance estimates. Null if there is no distance, absent for a
+    /// simhash.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<Option<Number>>,
     a: TextSummary,

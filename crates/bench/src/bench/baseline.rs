@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Maximum change of a ratio of times that counts as noise, as a share of the ratio. A ratio that
-/// got worse by more fails the comparison. Runs on one machine differ by a tenth.
+/// got worse by more fails the comparison. The limit must exceed a tenth, by which the ratios of
+/// two runs on one machine differ.
 const NOISE_OF_TIMES: f64 = 0.15;
 /// Maximum change of a ratio of sizes that counts as noise, as a share of the ratio. Sizes hardly
 /// differ between runs.
@@ -18,8 +19,9 @@ pub fn path() -> PathBuf {
     xtask::cargo::workspace().join("crates/bench/baseline.json")
 }
 
-/// Comparison of neardup with another contender: a line of a benchmark's table. It keeps the ratio
-/// of the two figures, and not the figures, because only ratios can be compared with other runs.
+/// Comparison of neardup with another contender: a line of a benchmark's table. It keeps only the
+/// ratio of the two figures. The figures themselves depend on the speed of the machine, so they
+/// cannot be compared with other runs.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     what: String,

@@ -88,9 +88,9 @@ impl Probes {
 pub struct Query {
     /// Text of the query after the keyword FROM.
     from: String,
-    /// SQL columns of a result. The first is the `id` of the probe. The last is the `id` of the row
-    /// that was found, or the value. If the value is permuted, the second of three columns is the
-    /// number of the block at its front.
+    /// SQL columns of a result. The first is the `id` of the probe. The last is the found row's
+    /// `id`, or the found value if the query returns values. Permuted values have a third column
+    /// between them: the number of the block at the front of the value.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,
@@ -185,8 +185,9 @@ impl Query {
         }
     }
 
-    /// Returns a query that searches for the values equal to each probe, by one btree. Its time is
-    /// the minimum cost of a probe in the executor.
+    /// Returns a query that searches for the values equal to each probe, by one btree. It is the
+    /// simplest search by an index, so its time shows what the executor costs for each probe at
+    /// least.
     pub fn equality(probes: Probes) -> Self {
         Self {
             from: format!("{} JOIN docs d ON d.fp = q.fp", probes.first()),

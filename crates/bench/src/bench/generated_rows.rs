@@ -33,8 +33,8 @@ const CENTRES: u64 = 2;
 const FLIPS: u64 = 3;
 /// Identifier of the random stream for the probes without neighbours.
 const ABSENT: u64 = 4;
-/// Identifier of the random stream for [`load_like`]. That function builds each new value from
-/// blocks of given values, and this stream chooses these given values.
+/// Identifier of the random stream for [`load_like`], which builds each new value from blocks of
+/// given values. The stream chooses the given value from which a block is taken.
 const MIXED: u64 = 5;
 /// Identifier of the random stream for the original rows of [`load_near`].
 const LOADED: u64 = 6;

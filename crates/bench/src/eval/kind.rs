@@ -32,9 +32,9 @@ impl Kind {
 
     /// Returns the factor that converts a distance of 64-bit fingerprints to the corresponding
     /// distance of sketches of this kind. Fingerprints of 128 bits have twice as many bits, so
-    /// their factor is 2. Signatures of 128 minima have twice as many positions. Besides, two
-    /// different minima always differ, but one bit of each is equal by chance in half of the cases.
-    /// So the factor of signatures is 4.
+    /// their factor is 2. The factor of signatures is 4, for two reasons: they have 128 positions
+    /// instead of 64, and they have whole minima. A fingerprint has only one bit of each minimum,
+    /// and the bits of two different minima are equal in half of the cases.
     pub const fn distance_per_bit(self) -> u32 {
         match self {
             Self::Simhash64 | Self::Minhash64 => 1,

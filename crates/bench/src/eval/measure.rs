@@ -364,8 +364,8 @@ mod tests {
         assert_eq!(beside(1.0), Some(1.0));
     }
 
-    /// A radius of 12 bits finds the texts that differ in one word, and no texts without a common
-    /// word.
+    /// With each configuration, a radius of 12 bits (converted by [`Distances::scaled`]) finds all
+    /// pairs of texts that differ in one word, and no pair of texts without a common word.
     #[test]
     fn real_fingerprints_tell_similar_from_unrelated() {
         let word = |i: usize| format!("{:x}", (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));

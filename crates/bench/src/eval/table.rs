@@ -50,9 +50,9 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
 
 /// Returns the first table of a set, with a line for each configuration. For each radius of
 /// [`RADII`], a line has the percentage of the similar pairs that a search finds, and how many
-/// unrelated and how many dissimilar pairs it finds per million. Further columns have the
-/// percentage of the similar pairs found at the radius at which the errors are as frequent as each
-/// of [`FALSE_PAIRS_PER_MILLION`].
+/// unrelated and how many dissimilar pairs it finds per million. For each number in
+/// [`FALSE_PAIRS_PER_MILLION`], a line also has the percentage of the similar pairs that a search
+/// finds at the radius at which it finds this number of dissimilar pairs per million.
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");

@@ -37,9 +37,10 @@ pub unsafe fn count_index_scan(index: pg_sys::Relation) {
     }
 }
 
-/// Returns whether this server has a bug in bitmap scans that need no column: they count the rows
-/// on all-visible pages without reading the pages. VACUUM may have removed such a row since its
-/// address was put into the bitmap. The minor releases of May 2025 fixed the bug.
+/// Returns whether this server has a bug in bitmap scans that need no column, as for `count(*)`.
+/// Such a scan counts the bitmap's rows on all-visible pages without reading the pages. So it also
+/// counts a row that VACUUM has removed after the row's address was put into the bitmap. The minor
+/// releases of May 2025 fixed the bug.
 pub fn bitmap_scans_trust_visibility_map() -> bool {
     static ANSWER: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *ANSWER.get_or_init(|| {

@@ -1,11 +1,11 @@
 //! Version differences in shared memory that a library allocates while the server runs.
 use pgrx::pg_sys;
 
-/// Returns a segment of shared memory with `size` bytes and the name `name`, which is the same
-/// segment in all processes of the server. The first process creates the segment and calls
-/// `initialize` with its address, while all other processes wait. The segment stays mapped while
-/// the process lives, and exists while the server runs. Raises an error if there is no memory for
-/// it.
+/// Returns the address of the shared memory segment with the name `name` and `size` bytes. All
+/// processes of the server get the same segment. The first process that calls this function creates
+/// the segment and calls `initialize` with its address. Other processes that call it meanwhile
+/// wait. The segment stays mapped while the process lives, and exists while the server runs. Raises
+/// an error if there is no memory for the segment.
 ///
 /// Before version 17 the server has no named segments. So the segment's handle is stored in the
 /// main shared memory under `name`. The server keeps a little of this memory for libraries that are
@@ -60,11 +60,11 @@ pub unsafe fn named_segment(
     }
 }
 
-/// Returns a segment of shared memory with `size` bytes and the name `name`, which is the same
-/// segment in all processes of the server. The first process creates the segment and calls
-/// `initialize` with its address, while all other processes wait. The segment stays mapped while
-/// the process lives, and exists while the server runs. Raises an error if there is no memory for
-/// it.
+/// Returns the address of the shared memory segment with the name `name` and `size` bytes. All
+/// processes of the server get the same segment. The first process that calls this function creates
+/// the segment and calls `initialize` with its address. Other processes that call it meanwhile
+/// wait. The segment stays mapped while the process lives, and exists while the server runs. Raises
+/// an error if there is no memory for the segment.
 ///
 /// # Safety
 /// The caller is in a transaction. `size` and `initialize` are the same in all processes.

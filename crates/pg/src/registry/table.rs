@@ -112,8 +112,8 @@ const FREE: u64 = 0;
 /// Group of a slot that continues a row's value.
 const CONTINUATION: u64 = 1;
 
-/// The form in which the table stores the group of a row. It differs from [`FREE`] and
-/// [`CONTINUATION`].
+/// Returns the number that the table stores for a row's group. It is the group, or the next number
+/// that differs from [`FREE`] and [`CONTINUATION`].
 fn stored_group(group: u64) -> u64 {
     group.max(CONTINUATION + 1)
 }
@@ -143,7 +143,8 @@ pub struct Table {
 struct Parts<'a> {
     /// Number of slots up to and including the last slot in use.
     used: &'a mut usize,
-    /// Group of each slot.
+    /// Group of each slot, by slot number: the [`stored_group`] of a row, [`FREE`] or
+    /// [`CONTINUATION`].
     groups: &'a mut [u64],
     slots: &'a mut [Slot],
 }
