@@ -132,9 +132,9 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. On
-/// a standby, an index-only scan reads these pages too. The planner does not count them, because it
-/// expects an index-only scan to skip them.
+/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. The
+/// planner does not count these pages for an index-only scan, because usually such a scan does not
+/// read them. On a standby it does.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random

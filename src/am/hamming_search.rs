@@ -1,7 +1,7 @@
 //! Searches of an index on fingerprints: within a radius (`WHERE`), and by increasing distance
-//! (`ORDER BY fp <~> q`). A key has the fingerprint and, in an index with scope columns, before it
-//! a word with the hash of the row's scope (its values in these columns). A search plan says which
-//! parts of the index are read. It is made for a radius and a number of rows.
+//! (`ORDER BY fp <~> q`). A key has the words of a fingerprint. In an index with scope columns, the
+//! key begins with a word for the row's scope: the hash of its values in these columns. A search
+//! plan says which parts of the index are read. It is made for a radius and a number of rows.
 use neardup_blocktree::full_scan::Row;
 use neardup_blocktree::key::{EntryKey, Key, distance};
 use neardup_blocktree::knn::KnnScan;

@@ -17,7 +17,7 @@ use neardup_pg::storage::pages::IndexPages;
 use neardup_pg::{compat, server};
 
 /// Maximum number of indexes in the cache, enough for the indexes of one or two tables. If a
-/// further index is opened, the cache drops the last entry of its list.
+/// further index is opened, its entry replaces another one, but never the entry that was used last.
 const MAX_ENTRIES: usize = 8;
 /// Number of times that an index is opened before its size is read again.
 const OPENS_PER_SIZE_CHECK: u32 = 32;

@@ -33,8 +33,9 @@ pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) ->
 /// order in which the permutation stores them.
 ///
 /// With scope columns, the first word of the key is the hash of the scope. The other words depend
-/// on the metric: a fingerprint, the hash of a signature's first band with the sketch (summary) of
-/// the signature, or the sum of the hashes of an array's distinct elements.
+/// on the metric. For fingerprints, they are the fingerprint. For signatures, they are the hash of
+/// the first band and the sketch (summary) of the signature. For arrays, they are the sum of the
+/// hashes of the distinct elements.
 pub fn each_visible_row<const N: usize>(
     visible: &VisibleRows,
     index: &Index<N>,

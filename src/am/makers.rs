@@ -1,8 +1,8 @@
 //! Finds the functions that make the fingerprints of a column or index. Reads them from the
 //! expressions of generated columns and index columns in the catalogue. Considers only functions of
 //! this extension. The parameter `function` of most functions in this file is the OID of any
-//! function of the extension. The others are recognized because they are in the same schema and the
-//! same extension.
+//! function of the extension. A function belongs to the extension if it is in the same extension
+//! and the same schema as `function`.
 use core::ffi::CStr;
 use std::ffi::CString;
 

@@ -28,8 +28,8 @@ const UNKNOWN: f64 = 0.005;
 struct NearClause<'c, 'a> {
     /// Type of both values.
     searched: &'c SearchedType,
-    /// The condition as the planner passes it: its operands, its function, and the rows for which
-    /// the planner evaluates it.
+    /// The condition as the planner passes it: its operands, its function, and the relation or join
+    /// for whose rows it is estimated.
     condition: Condition<'a>,
     /// First value. In a condition with a ball, it is the value that must be in the ball.
     a: Expr<'a>,
@@ -166,9 +166,9 @@ fn equality_estimate(call: &mut Call) -> Datum {
     operator_estimate(call, |_| 0.0)
 }
 
-/// Answers a selectivity request about `_neardup_within` or `_neardup_at_distance`. The bound in
-/// the arguments gives a radius, which `distances` converts to the range of distances that the
-/// function admits: all distances up to the radius, or the radius only.
+/// Answers a selectivity request about a call of `_neardup_within` or `_neardup_at_distance`. The
+/// arguments of the call have a bound, which gives a radius. `distances` returns the distances that
+/// the called function admits for this radius: all distances up to it, or the radius only.
 pub fn answer(catalog: &Catalog, request: Selectivity, distances: fn(f64) -> Distances) -> Datum {
     let condition = request.condition;
     let Some((searched, [a, b], bound)) = read_arguments(catalog, condition.operands) else {

@@ -406,8 +406,9 @@ fn equal<'a>(
 }
 
 /// Returns the condition that the two values of `estimate` are within `bound`. `kind` says how
-/// `bound` limits the estimate, for example as a minimum similarity. Returns `None` for
-/// fingerprints if `kind` is a limit of the distance, because only their similarity is an estimate.
+/// `bound` limits the estimate, for example as a minimum similarity. Fingerprints have only an
+/// estimated similarity, no estimated distance. So the function returns `None` for fingerprints if
+/// `kind` limits a distance.
 fn within_bound<'a>(
     catalog: &Catalog,
     planner: Planner<'a>,

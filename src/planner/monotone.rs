@@ -128,10 +128,10 @@ impl<'a> Monotone<'a> {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns true if the comparison of the function with a bound is false or NULL for a NULL
-    /// estimate. `holds(value)` returns the comparison with `value` in place of the function. Each
-    /// COALESCE in the function replaces NULL by a constant, so this function evaluates the
-    /// comparison for each of these constants.
+    /// Returns true if the comparison of the function with a bound cannot be true for a NULL
+    /// estimate, but only false or NULL. Each COALESCE in the function replaces NULL by a constant,
+    /// so this function evaluates the comparison for each of these constants. `holds(value)`
+    /// returns the comparison as an expression, with `value` in place of the function.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -145,9 +145,9 @@ impl<'a> Monotone<'a> {
     }
 
     /// Returns the estimates for which `function comparison bound` is true; `None` if the bound
-    /// cannot be converted. `holds(value)` returns the server's own comparison with `value` in
-    /// place of the function. This function calls `holds` only if the function cannot be inverted
-    /// and the bound is a constant.
+    /// cannot be converted. `holds(value)` returns an expression: the server's own comparison of
+    /// `value`, in place of the monotone function, with the bound. `holds` is called only if the
+    /// bound is a constant and the steps of the monotone function cannot be inverted.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -161,7 +161,9 @@ impl<'a> Monotone<'a> {
     }
 
     /// Converts the bound of the function to a bound of the estimate, by inverting the steps from
-    /// the outermost to the innermost. `None` if a step is not arithmetic on float8.
+    /// the outermost to the innermost. Skips COALESCE, which does not change an estimate that is
+    /// not NULL. `None` if another step is not arithmetic on float8, if the bound cannot be
+    /// converted to float8, or for an equality.
     fn inverted(
         &self,
         catalog: &Catalog,
@@ -204,9 +206,10 @@ impl<'a> Monotone<'a> {
         }
     }
 
-    /// Finds the estimates from 0 to 1 for which the comparison is true, by bisection.
-    /// `holds(value)` returns the comparison with `value` in place of the function, and the server
-    /// evaluates it. Returns `None` if the server cannot reduce the comparison to true or false.
+    /// Finds the estimates from 0 to 1 for which the comparison of the function with its bound is
+    /// true, by bisection. `holds(value)` returns this comparison as an expression, with `value` in
+    /// place of the function. The server evaluates the expression for each `value`. Returns `None`
+    /// if the server cannot reduce it to true or false.
     fn bisected(
         &self,
         planner: Planner<'a>,

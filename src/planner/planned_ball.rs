@@ -31,12 +31,12 @@ impl BallRadius {
 /// Radius of a ball of signatures that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Radius of a ball whose value is known: the maximum number of mismatches (differing
-    /// positions), and the number of positions (hashes) of the centre.
+    /// Radius of a ball whose centre is known too, such as a constant: the maximum number of
+    /// mismatches (differing positions), and the number of positions (hashes) of the centre.
     Mismatches(i32, usize),
-    /// Radius of a ball whose centre has no known value, such as a column of another table. It is a
-    /// bound: its kind, such as "similarity at least", and its value. The number of mismatches
-    /// depends on the number of positions of the centre, which is not known yet.
+    /// Radius of a ball whose centre is not known yet, such as a column of another table. It is a
+    /// bound: its kind, such as "similarity at least", and its value. The number of mismatches is
+    /// not known yet either, because it depends on the number of positions of the centre.
     Bound(Bound, f64),
 }
 

@@ -170,14 +170,15 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether an argument of a comparison is in its final form: normally, no later step of
-/// planning replaces it by a distance of two fingerprints. If a step does so after all,
-/// [`super::conditions`] rewrites the comparison then.
+/// Returns whether a comparison with this argument can be replaced at once by the server's own
+/// comparison of integers. True for an argument that no later step of planning replaces by a
+/// distance of two fingerprints. Also true if [`super::conditions`] sees the comparison again after
+/// such a step, and can then rewrite it.
 ///
-/// A column that comes from DISTINCT or GROUP BY is not in its final form: the server moves the
-/// comparison below DISTINCT or GROUP BY, to where the column is computed. From version 18.6 on,
-/// the server moves only its own comparisons, because it knows that they agree with the equality
-/// that groups the rows.
+/// An example of the second case is a column that comes from DISTINCT or GROUP BY: the server moves
+/// the comparison below DISTINCT or GROUP BY, to where the column is computed. From version 18.6
+/// on, it moves only its own comparisons, because it knows that they agree with the equality that
+/// groups the rows. So the comparison must be replaced before.
 fn is_final(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;

@@ -19,9 +19,9 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Limit below which samples are too small to show the share of values that have a match. An
-/// estimate computes how many matches two samples would show if every value had a match. If this
-/// number is below the limit, the estimate does not use the matches that the samples really show.
+/// Minimum number of outer sample values that would have a match in the inner sample if every outer
+/// value had a match in the table. Below it, the samples are too small to show the share of values
+/// that have a match, so [`Inner::evidence`] returns `None`.
 const EVIDENCE: f64 = 8.0;
 
 /// Minimum share of the outer rows of a semi-join that have the same value. For a value with fewer
@@ -83,9 +83,9 @@ impl Distances {
 
     /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
     /// admitted distance from it. `distinct` is the number of distinct values of the column. A
-    /// value is expected to have as many near-duplicates as there are rows for each distinct value
-    /// on average. If the condition admits only the distance `d`, the near-duplicates are expected
-    /// to be spread evenly over the distances from 0 to `d`.
+    /// value is expected to have as many near-duplicates as a distinct value has rows on average.
+    /// If the condition admits only the distance `d`, it admits only some of the near-duplicates.
+    /// They are assumed to be spread evenly over the distances from 0 to `d`.
     fn near_duplicate_share(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
@@ -361,7 +361,8 @@ pub fn matched(
 }
 
 /// Inner column of a semi-join or anti-join. The "other conditions" are the conditions of the query
-/// on the inner table alone. They remove rows that would have matched.
+/// on the inner table alone. An inner row that does not fulfil them is no match, even if its
+/// distance is admitted.
 struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
@@ -391,8 +392,8 @@ impl<'a> Inner<'a> {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the probability that none of `rows` inner rows fulfils the other conditions. A
-    /// number below 1 counts as 1.
+    /// Returns the probability that none of `rows` inner rows fulfils the other conditions. If
+    /// `rows` is below 1, it counts as 1.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
@@ -439,9 +440,9 @@ impl<'a> Inner<'a> {
     }
 
     /// Returns the probability that a value of the sample `outer` matches an inner value that is
-    /// not a most common value. Counts the values of `outer` that match a value of the inner
-    /// sample, and scales the count up to all inner values. Returns `None` if the samples are too
-    /// small ([`EVIDENCE`]).
+    /// not a most common value, and that an inner row with this value fulfils the other conditions.
+    /// Counts the values of `outer` that match a value of the inner sample, and scales the count up
+    /// to all inner values. Returns `None` if the samples are too small ([`EVIDENCE`]).
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

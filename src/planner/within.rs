@@ -40,8 +40,8 @@ pub fn within<'a>(
 }
 
 /// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments of the bound, as
-/// in a call of `_neardup_within`. The ball allows approximate searches if the user does
-/// (`neardup.allow_approximate`).
+/// in a call of `_neardup_within`. If `neardup.allow_approximate` is on, an index search for a ball
+/// of signatures may miss rows.
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,

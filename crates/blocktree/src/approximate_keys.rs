@@ -30,7 +30,7 @@ use crate::shared_keys::BandKeys;
 /// Maximum number of bands of a fingerprint. A key has 6 bits for the number of its band.
 pub const MAX_FINGERPRINT_BANDS: usize = 64;
 
-/// Reason why a number of bands, or of rows in each band, is rejected. The value is the largest
+/// Reason why a number of bands, or of rows in each band, is rejected. Each variant has the largest
 /// number that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BandKeysError {
@@ -102,7 +102,8 @@ impl SignatureBandKeys {
 
     /// Returns the keys of a signature, in the order of bands. `kind` identifies the options that
     /// made the signature, as for [`BandKeys::keys`]. The hash in a key begins with the bits of
-    /// [`Bands::hash`], so two signatures with the same key are in the same bucket of the index.
+    /// [`Bands::hash`], by which an index finds signatures. So an index with the same bands also
+    /// compares two signatures that share a key.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.bands.count()).map(move |band| {
             let hash = self.bands.wide_hash(band, signature, kind) >> (64 - BandKeys::HASH_BITS);
@@ -117,12 +118,13 @@ impl SignatureBandKeys {
     }
 }
 
-/// Makes approximate keys of fingerprints of `64 * N` bits: one key for each sample of `rows` bits.
+/// Makes approximate keys of fingerprints of `64 * N` bits: one key for each band of `rows` bits.
 /// `N` is 1, 2 or 4.
 ///
 /// Bands share no bits as long as the fingerprint has enough bits. The first bands are consecutive
 /// bits, from the most significant bit on, like the blocks of an index. When fewer than `rows` bits
-/// are left, the next bands are cut from all bits in another order, a fixed random permutation.
+/// are left, all bits are shuffled, always in the same way, and the next bands are cut from this
+/// new order.
 ///
 /// ```
 /// use neardup_blocktree::approximate_keys::FingerprintBandKeys;
@@ -206,10 +208,11 @@ impl<const N: usize> FingerprintBandKeys<N> {
         })
     }
 
-    /// Returns the expected share of the pairs at this distance `d` that share a key:
+    /// Returns the expected share of the pairs at the distance `distance` (`d`) that share a key:
     /// `1 - (1 - p)^bands`, where `p = C(width - rows, d) / C(width, d)` is the probability that a
-    /// band contains none of the differing bits. If no two bands have a bit in common, more pairs
-    /// share a key, because differing bits in one band are then not in the other bands.
+    /// band contains none of the differing bits. The formula treats the bands as independent. If no
+    /// two bands have a bit in common, the true share is higher: a differing bit is then in one
+    /// band only, and spares the others.
     pub fn recall(&self, distance: usize) -> f64 {
         let missed = (0..self.rows).map(|bit| {
             let remaining = (Self::WIDTH - bit) as f64;

@@ -229,9 +229,10 @@ impl<const N: usize> BlockLayout<N> {
     }
 
     /// Makes the layout of an index over bands ([`crate::bands`]): `count` permutations, one for
-    /// each band, that store keys unchanged. `row` is a mask for the first word behind the scope.
-    /// It selects the bits of the sketch, which are the same in all bands of a row, and not the
-    /// band's hash. [`Permutation::restore`] keeps only the selected bits.
+    /// each band, that store keys unchanged. The first word of a key behind the scope has a band's
+    /// hash and bits of the sketch. `row` is a mask of the bits of the sketch, which are the same
+    /// in all permutations. [`Permutation::restore`] keeps only these bits, so it returns the same
+    /// key for all entries of a row.
     pub(crate) fn with_bands(scope: bool, count: usize, row: u64) -> Self {
         let scope_words = usize::from(scope);
         let segments: Vec<Segment> = (0..N)

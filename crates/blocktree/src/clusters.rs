@@ -25,8 +25,9 @@ pub fn split(joined: u64) -> (u32, u32) {
 
 /// Collection of the representatives among crowded nodes. A crowded node is near so many others
 /// that the search has not reported all its pairs. So it is compared with the crowded
-/// representatives instead. For this purpose, each crowded node has one or more entries: keys and
-/// addresses. The first word of an entry's key is the rank and the number of the node ([`join`]).
+/// representatives instead. For this purpose, each crowded node has one or more entries. An entry
+/// has the address of the node's row, and a key. The first word of the key has the rank and the
+/// number of the node ([`join`]).
 pub trait Centers<F: TempFiles, const M: usize> {
     /// Returns the lowest rank of a representative that is near the node with the entries `own`.
     /// `None` if no representative with a rank less than `below` is near the node.
@@ -77,8 +78,8 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
         }
     }
 
-    /// Adds an entry of a crowded node with this rank. The first word of the entry's key must be
-    /// the number of the node. It is replaced by rank and number.
+    /// Adds an entry of a crowded node with the rank `rank`. The first word of the entry's key must
+    /// be the number of the node. The function adds the rank to this word, as [`Centers`] requires.
     pub fn add_crowded(&mut self, files: &mut F, rank: u32, entry: Entry<M>) {
         let mut key = entry.key;
         key[0] = join(rank, key[0] as u32);

@@ -12,8 +12,8 @@ use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
-/// Number of representatives in a piece of the list. A piece is compared, written to the file or
-/// read from the file at once.
+/// Number of representatives in a piece of the list. A node is compared with one piece at a time,
+/// and the file is written and read piece by piece.
 const NODES_PER_BATCH: usize = 1024;
 
 /// Rule that decides whether two fingerprints are near each other.

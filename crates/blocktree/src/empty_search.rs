@@ -114,9 +114,10 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the added row if the search proves that no other row was near it. This requires that
-    /// the row's entries were appended in one step to all leaves that the search had read.
-    /// `entries` is the number of these entries. Returns `None` if the search read more leaves.
+    /// Returns the row that is being added if this search proves that no other row is near it. The
+    /// caller appends the row's entries in one step. `entries` is the number of these entries, and
+    /// [`EmptySearch::has_read`] must be true for each of them. Returns `None` if the search has
+    /// read further leaves, because another row may have been added to them meanwhile.
     pub(crate) fn lone_row(&self, entries: usize) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let read = self.leaves.iter().flatten().count();

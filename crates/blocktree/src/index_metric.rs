@@ -125,10 +125,10 @@ impl IndexMetric {
         tree.insert_row(entries)
     }
 
-    /// Writes the tree of a new index. `rows` has the sorts of [`IndexMetric::sorts`], and `nulls`
-    /// the rows without a value. The meta page stores `bound`, the bound of searches that do not
-    /// state one. It must be a radius for fingerprints, a similarity for signatures, and `None` for
-    /// sets.
+    /// Writes the tree of a new index. `rows` has the keys of the rows, in as many external sorts
+    /// as [`IndexMetric::sorts`] returns. `nulls` has the rows without a value. The meta page
+    /// stores `bound`, the bound of searches that do not state one. It must be a radius for
+    /// fingerprints, a similarity for signatures, and `None` for sets.
     pub fn write_tree<H: BuildHost, const N: usize>(
         &self,
         host: &mut H,

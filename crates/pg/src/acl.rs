@@ -108,10 +108,10 @@ fn refuse_session(table: pg_sys::Oid, owner: pg_sys::Oid) -> ! {
     .raise()
 }
 
-/// Raises error 42501 unless the current user may read all table data that an index reveals: the
-/// whole table, or each column that the index, its expressions and its predicate use. Also raises
-/// it if a row security policy applies to the user, because the index would show rows that the
-/// policy hides.
+/// Raises error 42501 unless the current user may read all table data that an index reveals. The
+/// user must have the right to read the whole table, or each column that the index, its expressions
+/// and its predicate use. Also raises the error if a row security policy applies to the user,
+/// because the index would show rows that the policy hides.
 pub fn check_index(table: Rel, index: Rel) {
     let mut columns = index.index_form().columns;
     columns.retain(|&column| column != 0);

@@ -56,10 +56,11 @@ impl WithReserve {
     }
 
     /// Allocates a block from the reserve, for a request that the system allocator could not serve.
-    /// Also records the shortage of memory (`report_shortage`), so that the statement soon ends
-    /// with an error. Returns null if no range of free units is long enough. Returns null and
-    /// records nothing in two cases: the requesting code handles failed allocations itself
-    /// (`may_fail`), or the alignment exceeds [`UNIT`].
+    /// Returns null if no range of free units is long enough. In both cases, records the shortage
+    /// of memory (`report_shortage`), so that the statement soon ends with an error.
+    ///
+    /// Returns null without recording a shortage if the requesting code handles failed allocations
+    /// itself (`may_fail`), or if the requested alignment exceeds [`UNIT`].
     #[cold]
     fn hand_out(&self, layout: Layout) -> *mut u8 {
         if memory::may_fail() || layout.align() > UNIT {

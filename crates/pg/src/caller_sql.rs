@@ -23,8 +23,8 @@ use super::value::Value;
 /// table rows that the query is to process, in its only column, `ctid_of_row`.
 pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 
-/// Kind of clause of a SELECT, such as an ORDER BY list. Has the rules by which [`Clause::check`]
-/// accepts a user's text only if it is one clause of this kind.
+/// Kind of clause of a SELECT that a user passes as text, such as an ORDER BY list.
+/// [`Clause::check`] accepts a text only if it is one clause of this kind.
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
@@ -289,9 +289,10 @@ impl Condition {
 }
 
 /// SQL comment with a hash of the names and types of a table's columns, for a statement that has a
-/// row of the table as its parameter. The server caches the plan of a statement by the statement's
-/// text, and keeps the plan when the row type of the parameter changes. With the comment, the text
-/// changes with the columns, so that the server makes a new plan.
+/// row of the table as its parameter. The backend's cache of plans finds the plan of a statement by
+/// the statement's text ([`spi`]), and the server does not plan a statement again when the row type
+/// of its parameter changes. With the comment, the text changes with the columns, so that a new
+/// plan is made.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {
@@ -348,8 +349,8 @@ fn is_of_expression(code: PgSqlErrorCode) -> bool {
 }
 
 /// Runs a query whose first column is a row address, and calls `each` with the address in each row
-/// that the query returns. `rows` returns the addresses in the relation [`ROW_ADDRESSES`]; it is
-/// `None` if the query does not read this relation.
+/// that the query returns. If the query reads the relation [`ROW_ADDRESSES`], `rows` supplies the
+/// addresses in this relation. Otherwise `rows` is `None`.
 pub(super) fn select_addresses(query: &[u8], rows: Option<NextAddress>, mut each: impl FnMut(Tid)) {
     select_rows(query, rows, |row| {
         if let Some(Some(address)) = row.first() {
@@ -359,8 +360,8 @@ pub(super) fn select_addresses(query: &[u8], rows: Option<NextAddress>, mut each
 }
 
 /// Runs a query, and calls `each` with the values of each row that the query returns, `None` for
-/// NULL. `rows` returns the addresses in the relation [`ROW_ADDRESSES`]; it is `None` if the query
-/// does not read this relation.
+/// NULL. If the query reads the relation [`ROW_ADDRESSES`], `rows` supplies the addresses in this
+/// relation. Otherwise `rows` is `None`.
 fn select_rows(query: &[u8], rows: Option<NextAddress>, each: impl FnMut(&[Option<Value>])) {
     spi::connected(c"SELECT ctid", |connection| {
         let store = rows.map(|next| {

@@ -41,11 +41,10 @@ pub enum Operands<'s, 'a> {
 impl<'a> Condition<'a> {
     /// Estimates the selectivity of the condition, from 0 to 1. Looks up the statistics of
     /// `operands`, the two operands of the condition, and returns the result of `estimate` for
-    /// them. Returns `None` if the server passes no planner state.
+    /// these statistics. Returns `None` if the server passes no planner state.
     ///
-    /// A condition on the rows of one relation must compare a column of this relation with an
-    /// expression that has no column of this relation. Returns `None` for any other condition on
-    /// one relation.
+    /// For a condition on the rows of one relation, also returns `None` unless the condition
+    /// compares a column of this relation with an expression that has no column of it.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],

@@ -194,7 +194,9 @@ impl Call {
 }
 
 /// Exports functions of type `fn(&mut Call) -> Datum` under the symbols that the SQL script names
-/// after `'MODULE_PATHNAME'`. The word before each symbol selects how the function is protected:
+/// after `'MODULE_PATHNAME'`. A guard turns panics and errors in a function into errors of the
+/// server, but takes time at each call. The word before each symbol states when the function has a
+/// guard:
 ///
 /// - `plain`: a function that does not call the server, cannot panic and reads no argument by
 ///   reference. It has no guard.

@@ -4,9 +4,9 @@ use pgrx::pg_sys;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of an index's columns for one row of the table. They have the types that the index
-/// stores, except in the last column. The value there has the input type of the operator class,
-/// which may store another type.
+/// Values of an index's columns for one row of the table. Each value has the type that the index
+/// stores, except the value of the last column. It has the input type of the column's operator
+/// class, which may store another type in the index.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -53,8 +53,8 @@ impl<'a> IndexRow<'a> {
 }
 
 /// The type of the values that the server passes to an index for the column `column`, counted from
-/// 0. It is the type that the index stores, except in the last column. There it is the input type
-/// of the operator class, which may store another type.
+/// 0. It is the type that the index stores, except for the last column. For the last column it is
+/// the input type of the operator class, which may store another type in the index.
 #[inline]
 pub fn input_type(index: Rel, column: usize) -> ValueType {
     let stored = index.attribute(column as i16 + 1);

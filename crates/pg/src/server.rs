@@ -114,7 +114,7 @@ pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
 }
 
 /// Makes the current (sub)transaction the owner of new locks and other resources until this value
-/// is dropped, even if an error unwinds.
+/// is dropped. An error that unwinds the stack drops it, too.
 struct TransactionOwner {
     outer: pg_sys::ResourceOwner,
 }

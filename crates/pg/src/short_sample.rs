@@ -18,9 +18,8 @@ const WIDE: usize = 1024;
 
 /// Type of variable length whose wide values can be shortened for ANALYZE.
 pub trait ShortSample {
-    /// Number of bytes, after the header, that are read from the beginning of a wide value and
-    /// passed to [`ShortSample::shorten`]. Also the maximum size of a shortened value without its
-    /// header.
+    /// Number of bytes of a wide value that are read for [`ShortSample::shorten`], without the
+    /// header. A shortened value has at most this number of bytes, without its header.
     const SIZE: usize;
     /// Statistic kind under which the most common shortened values are stored, with their
     /// frequencies. It replaces `STATISTIC_KIND_MCV`.
@@ -94,7 +93,8 @@ pub fn analyze<S: ShortSample>(call: &mut Call) -> Datum {
 
 /// Computes the statistics of a column and stores them in `stats`. The server calls this function
 /// with a sample of `rows` rows of the table, which has `all_rows` rows. `fetch` returns the
-/// column's value in one row of the sample.
+/// column's value in one row of the sample. If a value was shortened, the statistics get the kinds
+/// of `S` and the width of the unshortened values.
 #[pg_guard]
 unsafe extern "C-unwind" fn compute<S: ShortSample>(
     stats: *mut VacAttrStats,

@@ -21,8 +21,8 @@ use super::record::{SplitRow, form_record};
 /// Result set whose rows are made one by one ([`Call::return_set`]).
 pub trait SetReturning: Sized + 'static {
     /// Appends the values of the next row's columns, `None` for NULL. Returns false if there are no
-    /// more rows. Datums may point into the set, where they must stay valid until the next call, or
-    /// into the current memory context.
+    /// more rows. Datums may point into the current memory context, or into the set. What they
+    /// point to must stay valid until the next call.
     fn next(&mut self, columns: &mut Vec<Option<pg_sys::Datum>>) -> bool;
 }
 

@@ -87,10 +87,10 @@ const SECOND_HALVES: [char; 5] = ['\u{300}', '\u{301}', '\u{2E5}', '\u{2E9}', '\
 /// Maximum growth of a text by a conversion, in output bytes per input byte
 /// (`MAX_CONVERSION_GROWTH`).
 const GROWTH: usize = 4;
-/// Range of the limit on the size of a piece, in bytes. A text is converted in pieces, one in each
-/// call of the server. The limit begins at the end of this range. It drops to the start of the
-/// range after a character that cannot be converted, and doubles after each piece. The largest
-/// piece fits the server's integers.
+/// Smallest and largest limit on the size of a piece, in bytes. [`server_bytes`] converts a text in
+/// pieces, one in each call of the server. It begins with the largest limit, which fits the
+/// server's integers. After a character that cannot be converted, it uses the smallest limit,
+/// because more such characters may follow. After each piece, it doubles the limit.
 const PIECES: RangeInclusive<usize> = 1 << 6..=1 << 14;
 /// Number of converted pieces between two checks for interrupts.
 const CHECK_EVERY: usize = 1 << 10;
@@ -180,11 +180,11 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
     taken
 }
 
-/// Returns the length in bytes of the first piece of `text`, which is converted next. `most` is the
-/// maximum length. In EUC_JIS_2004 two code points can make one character, which must not be
-/// divided between two pieces. `halves` holds the code points that can be the second one; it is
-/// empty for other encodings. So a piece does not end before a code point of `halves`, unless all
-/// code points after the first are in `halves`.
+/// Returns the length in bytes of the first piece of `text`, which is converted next: at most
+/// `most`, and less where the text cannot be divided. In EUC_JIS_2004, two code points can make one
+/// character. `halves` holds the code points that can be the second of the two; it is empty for
+/// other encodings. A piece never ends before a code point of `halves`, unless all code points of
+/// the piece after the first are in `halves`.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);

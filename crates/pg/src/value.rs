@@ -485,9 +485,10 @@ fn takes_any_words(oid: Oid) -> bool {
     is_not_builtin(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not built into the server. Apart from `bigint`, only values of such
-/// types are made from unchecked bytes: this extension's functions check the bytes of its own
-/// types, but the server trusts the bytes of built-in types.
+/// Returns whether a type is not built into the server. Values of such types may be made from
+/// unchecked bytes, because the functions of this extension check the bytes of its own types. The
+/// server's functions trust the bytes of built-in types. `bigint` is the only built-in type whose
+/// values are made from unchecked bytes.
 fn is_not_builtin(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }

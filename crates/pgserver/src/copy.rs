@@ -171,8 +171,9 @@ impl PrivateCopy {
     }
 }
 
-/// Returns possible folders for files that the server's user must reach, best first: `preferred`,
-/// then folders for temporary files, whose names end with `suffix`.
+/// Returns the folders that a caller should try for files that the server's user must reach, in
+/// this order: `preferred`, then one folder below each of the system's folders for temporary files.
+/// The names of these further folders end with `suffix`.
 pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
     // The name contains a hash of the checkout's path, so that a later run finds the same folder.
     let owner = rustix::process::geteuid().as_raw();

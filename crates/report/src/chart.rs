@@ -137,9 +137,9 @@ fn push_bars(html: &mut String, report: &Report, scale: &Scale) {
     }
 }
 
-/// Returns the CSS classes of a bar. The bar has a class `within-N` for the radius with index N in
-/// the report if the pairs of the bar are within this radius. It also has the class `chosen` if
-/// they are within the radius that the page shows at first.
+/// Returns the CSS classes of a bar. The class `within-N` means that the pairs of the bar are
+/// within the radius `report.radii[N]`, so a bar can have several classes of this kind. The class
+/// `chosen` means that they are within the radius that the page shows at first.
 fn css_classes(report: &Report, bar: &Bar) -> String {
     let mut classes = String::new();
     for (number, radius) in report.radii.iter().enumerate() {

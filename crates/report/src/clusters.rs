@@ -207,9 +207,8 @@ fn push_missing_text(html: &mut String, report: &Report, text: &Text) {
 }
 
 /// Appends the list item of the row `member`, with the differences between its text and the text of
-/// the kept row. `is_first_difference` is true until the first differences of an unfolded cluster
-/// are appended. These are shown unfolded, and the flag becomes false. All other differences are
-/// folded.
+/// the kept row. The differences are folded, except the first ones of an unfolded cluster: if
+/// `is_first_difference` is true, this function shows them unfolded and sets the flag to false.
 fn push_member(
     html: &mut String,
     report: &Report,

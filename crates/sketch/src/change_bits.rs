@@ -18,8 +18,9 @@ pub enum BitsOf {
     /// `minhash128`, counted like [`BitsOf::Minhash64`].
     Minhash128,
     /// `simhash64`. Each change replaces a passage of the first text by a passage of the second
-    /// text. The bits of a change are the differing bits that would agree if the first text were
-    /// not changed there. A bit may be counted for several changes, or for none.
+    /// text. Replacing only this passage changes some bits of the first text's fingerprint. Those
+    /// that then agree with the second text's fingerprint, and differed before, are the bits of the
+    /// change. A bit may be counted for several changes, or for none.
     Simhash64,
     /// `simhash128`, counted like [`BitsOf::Simhash64`].
     Simhash128,
@@ -199,7 +200,9 @@ mod tests {
             }
         }
 
-        /// With weights of 1, undoing the only change gives the fingerprint of the other text.
+        /// With weights of 1, undoing the only change between two texts gives the fingerprint of
+        /// the other text, so all differing bits belong to this change. With several changes, no
+        /// change has more bits than the fingerprints differ in.
         #[test]
         fn a_simhash_with_one_change_costs_the_distance(
             words in prop::collection::vec("[a-e]{1,3}", 3..40),

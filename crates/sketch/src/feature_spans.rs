@@ -36,9 +36,10 @@ impl CharSpan {
     }
 }
 
-/// Returns, for each of `entries`, the position of its first occurrence in `text`. If `text` is an
-/// HTML page, the position is in the page's visible text. It is `None` if the feature was not
-/// found. `entries` are features of `list`, which was made from `text` with `options`.
+/// Returns the position in `text` of the first occurrence of each feature in `entries`, in the same
+/// order. A position is `None` if the feature was not found. `entries` are features of `list`,
+/// which was made from `text` with `options`. If `text` is an HTML page, the positions are in the
+/// page's visible text.
 pub(crate) fn feature_spans(
     list: &FeatureList,
     text: &str,
@@ -54,9 +55,10 @@ pub(crate) fn feature_spans(
     find_spans(text, options, list.tokens(), &ranges, check)
 }
 
-/// Returns the position of each of `features` in `text`. If `text` is an HTML page, the position is
-/// in the page's visible text. It is `None` if the feature was not found. `features` are byte
-/// ranges of `tokens`, which holds the tokens of the text in order, with separators.
+/// Returns the position in `text` of each of `features`, in the same order. A position is `None` if
+/// the feature was not found. `features` are byte ranges of `tokens`, which holds the tokens of the
+/// text in order, with separators. If `text` is an HTML page, the positions are in the page's
+/// visible text.
 pub(crate) fn find_spans(
     text: &str,
     options: &TextOptions,
@@ -104,8 +106,8 @@ pub(crate) fn find_spans(
     spans
 }
 
-/// State of a search for features in the normal form of a text. It has the positions of the
-/// features in the tokens, and their positions in the normal form, as far as they were found.
+/// Search for features in the normal form of a text. The features are given as byte ranges of the
+/// text's tokens. The search finds the byte ranges of the normal form that correspond to them.
 struct SpanFinder {
     /// Byte offset in the tokens where each feature starts, and the feature's index, in ascending
     /// order.
@@ -145,8 +147,8 @@ impl SpanFinder {
         }
     }
 
-    /// Records that the token at the byte range `token` of the tokens is at the byte range `normal`
-    /// of the normal form. Tokens must be passed in text order.
+    /// Records the position of a token: `token` is its byte range in the tokens, and `normal` is
+    /// its byte range in the normal form. Tokens must be passed in text order.
     fn note(&mut self, token: Range<usize>, normal: Range<usize>) {
         while let Some(&(at, feature)) = self.starts.get(self.next_start)
             && at <= token.start
@@ -243,9 +245,9 @@ impl SpanFinder {
         }
     }
 
-    /// Finds the position of each character of `tokens` in the normal form. It is for kinds of
-    /// tokens that contain all characters of the text in order, except white space. A run of white
-    /// space in the normal form is one separator in `tokens`.
+    /// Finds the position of each character of `tokens` in the normal form, for kinds of tokens
+    /// that contain all characters of the text in order, except white space. A run of white space
+    /// in the normal form is one separator in `tokens`.
     fn follow_chars(&mut self, tokens: &[u8], normal: &str, check: &mut dyn FnMut()) {
         let tokens = str::from_utf8(tokens).expect("tokens are cut between characters");
         let mut chars = normal.char_indices().peekable();
@@ -273,8 +275,8 @@ impl SpanFinder {
         }
     }
 
-    /// Finds each feature where its text first occurs in the normal form. It is for keywords, whose
-    /// tokens are not in text order.
+    /// Finds the first occurrence of each feature's text in the normal form. This method is for
+    /// keywords, whose tokens are not in text order.
     fn search(
         &mut self,
         tokens: &[u8],

@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Returns, for each segment, the text after the segment was cut.
+    /// Returns a text for each segment: the rest of `text` when this segment is cut out.
     fn without_each(text: &str, unit: Unit) -> Vec<String> {
         let found = segments(text, unit, &mut || ());
         let left = |cut: Range<usize>| [&text[..cut.start], &text[cut.end..]].concat();
@@ -529,7 +529,8 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
-        /// Hashing in parts makes no difference.
+        /// A long segment, whose normal form is hashed in parts, has the hash of the whole normal
+        /// form.
         #[test]
         fn a_long_segment_is_hashed_as_a_whole(
             unit in "[a-cA-C1。.é中 \t]{1,15}",
@@ -542,8 +543,8 @@ mod tests {
             prop_assert_eq!(segment_hash(&text, &mut || ()), expected);
         }
 
-        /// The texts are too short for a gap of [`MAX_GAP`] characters, so their sentences are
-        /// those of UAX 29.
+        /// Texts that are too short for a gap of [`MAX_GAP`] characters have the sentences of UAX
+        /// 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let expected: Vec<&str> = (text.split_sentence_bounds())
@@ -554,8 +555,9 @@ mod tests {
         }
     }
 
-    /// In these texts, UAX 29 searches far ahead for the next letter. If the text were not read in
-    /// windows of [`WINDOW`] bytes, the time would be quadratic.
+    /// Texts in which UAX 29 searches far ahead for the next letter are read in windows of
+    /// [`WINDOW`] bytes: `check` is called meanwhile, and a sentence is not longer than a window,
+    /// unless it is nearly the whole text. Without windows, the time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -139,7 +139,8 @@ impl SentenceBuffer {
     }
 
     /// Passes all sentences of the buffer to `each`, except the last one, which may continue. If
-    /// the buffer holds a single sentence, passes it too.
+    /// the buffer has only one sentence, passes this sentence too, so that the buffer does not
+    /// grow.
     fn end_but_last(&mut self, each: &mut impl FnMut(&str)) {
         let mut last = None;
         for sentence in self.text.split_sentence_bounds() {
@@ -323,8 +324,8 @@ mod tests {
             prop_assert_eq!(hash(&text, number), expected);
         }
 
-        /// The texts are too short for a gap of [`MAX_GAP`] characters, so their sentences are
-        /// those of UAX 29.
+        /// Texts that are too short for a gap of [`MAX_GAP`] characters have the sentences of UAX
+        /// 29.
         #[test]
         fn short_texts_are_cut_by_the_standard(text in "[a-cA-C1。！.?!,)» é中\n]{0,15}") {
             let normal: String = text.nfkc().collect();
@@ -335,8 +336,9 @@ mod tests {
         }
     }
 
-    /// In these texts, UAX 29 searches far ahead for the next letter. If the text were not read in
-    /// windows of [`WINDOW`] bytes, the time would be quadratic.
+    /// Texts in which UAX 29 searches far ahead for the next letter are read in windows of about
+    /// [`WINDOW`] bytes: `check` is called meanwhile, and no sentence is much longer than a window.
+    /// Without windows, the time would be quadratic.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

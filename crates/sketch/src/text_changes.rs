@@ -70,8 +70,8 @@ pub(crate) struct ChangedText<'a> {
 pub(crate) struct Wanted {
     /// Maximum number of changes returned: the largest ones.
     pub top: usize,
-    /// Fingerprint function, such as simhash. If present, the bits in which the two fingerprints
-    /// differ are counted for each change that causes them.
+    /// Fingerprint function, such as simhash. If it is given, the result has, for each change, the
+    /// number of bits in which the fingerprints of the two texts differ because of this change.
     pub bits_of: Option<BitsOf>,
 }
 
@@ -208,8 +208,8 @@ fn count_bits(
     }
 }
 
-/// Number that marks a feature that only one text has. The number of a shared feature is its index
-/// in the list of shared features.
+/// Number of every feature that only one text has, in a list where a shared feature has its index
+/// in the list of shared features as its number.
 const OWN: u32 = u32::MAX;
 
 /// Returns the runs of a text, in text order. `own` holds the features that only this text has, and

@@ -102,8 +102,9 @@ pub struct ListedRow {
 /// with the kept row of each cluster first.
 pub struct Largest {
     limits: Limits,
-    /// Sizes and numbers of the largest clusters so far. The smallest cluster is on top. If several
-    /// clusters have this size, the last one in the result is on top.
+    /// Size of each of the largest clusters so far, and its number, which counts the clusters of
+    /// the result from 1. The smallest cluster is on top. If several clusters have this size, the
+    /// last one in the result is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     /// The largest clusters so far, by number.
     kept: HashMap<u64, FoundCluster>,

@@ -110,7 +110,7 @@ fn check_keep(keep: &OrderBy, goal: Goal, table: Rel) {
     if goal != Goal::Mark {
         UserError::invalid_parameter("keep requires action => 'mark'")
             .detail("The argument keep determines which existing rows become originals.")
-            .hint("To choose the row of a cluster to keep, use the argument keep of neardup_clusters.")
+            .hint("To choose which row of a cluster to keep, pass keep to neardup_clusters.")
             .raise();
     }
     keep.check(table);

@@ -101,8 +101,8 @@ impl<'a> SignatureRows<'a> {
         Some((row, found.mismatches(other)?, found))
     }
 
-    /// Like [`SignatureRows::find`]. If `only` is a hash, returns the row only if its scope has
-    /// that hash.
+    /// Like [`SignatureRows::find`]. If `only` is a hash, also returns `None` if the row's scope
+    /// has another hash.
     fn find_within(&mut self, entry: Tid, only: Option<u64>) -> Option<(Tid, SignatureRow)> {
         let (row, mut found, values) = self.read(entry, only)?;
         if let Some((scope, values)) = self.scope.as_ref().zip(values) {
@@ -112,8 +112,8 @@ impl<'a> SignatureRows<'a> {
     }
 
     /// Reads the row of an index entry. Returns its address, the row without the number of its
-    /// scope, and the values of its scope. If `only` is a hash, returns the row only if its scope
-    /// has that hash.
+    /// scope, and the values of its scope. Returns `None` for an invisible row or a row with NULL
+    /// in an index column. If `only` is a hash, also returns `None` if the scope has another hash.
     fn read(
         &mut self,
         entry: Tid,

@@ -65,11 +65,13 @@ impl ByHand {
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row that a statement writes. A row that meets the condition gets
-    /// the mark that the statement sets. An original stays an original while its key is the mark of
-    /// a row that meets the condition. Returns `None` for all other rows. The trigger then decides
-    /// about them as with `manual=false`. `key` is the attribute number of the key column. `stays`
-    /// is true if an UPDATE keeps the row's fingerprint, scope and text.
+    /// Decides about the mark of a row that a statement writes. `key` is the attribute number of
+    /// the key column. `stays` is true if an UPDATE keeps the row's fingerprint, scope and text.
+    ///
+    /// A row that meets the condition gets the mark that the statement sets. An original that an
+    /// UPDATE changes stays an original if its key is the mark of a row that meets the condition.
+    /// Returns `None` in all other cases, also if `stays` is true and the replaced version did not
+    /// meet the condition. The trigger then decides as with `manual=false`.
     pub fn decide(
         &self,
         marks: &Marks,

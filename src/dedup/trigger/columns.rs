@@ -280,9 +280,9 @@ impl<'a> Suitable<'a> {
     }
 
     /// Orders two indexes by their suitability for the trigger's lookups, the more suitable index
-    /// first. A partial index is more suitable than an index of all rows. Then the lower search
-    /// cost decides, and then the name. Names decide because REINDEX CONCURRENTLY keeps them and
-    /// changes OIDs.
+    /// first. A partial index is more suitable than an index of all rows. If both or neither are
+    /// partial, the lower search cost decides, and between equal costs the name. The order does not
+    /// depend on OIDs, because REINDEX CONCURRENTLY changes them and keeps names.
     fn compare(&self, other: &Self) -> Ordering {
         let partial_first = |it: &Self| !it.index.is_partial();
         let cost = |it: &Self| search_cost(it.index, it.limit);

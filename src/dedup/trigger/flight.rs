@@ -29,15 +29,15 @@ pub struct Flight {
     /// published until it is in this index. Other sessions may look up rows in any of these
     /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// List with the scope columns of one trigger in each element: a further trigger of the table
-    /// that does not fire for INSERT. Such a trigger does not publish inserted rows. Therefore this
-    /// trigger also publishes an inserted row in the further trigger's scope. An UPDATE that fires
-    /// the further trigger then waits for the row.
+    /// Scope columns of further triggers. There is one element for each other trigger of the table
+    /// that does not fire for INSERT and thus does not publish inserted rows. Therefore this
+    /// trigger also publishes an inserted row in that trigger's scope. An UPDATE that fires that
+    /// trigger then waits for the row.
     others_at_insert: Vec<Vec<EqualColumn>>,
-    /// List with the scope columns of one trigger in each element: a further trigger of the table
-    /// that does not fire for UPDATE. Such a trigger does not publish updated rows. Therefore this
-    /// trigger also publishes an updated row in the further trigger's scope. An INSERT that fires
-    /// the further trigger then waits for the row.
+    /// Scope columns of further triggers. There is one element for each other trigger of the table
+    /// that does not fire for UPDATE and thus does not publish updated rows. Therefore this trigger
+    /// also publishes an updated row in that trigger's scope. An INSERT that fires that trigger
+    /// then waits for the row.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 

@@ -215,8 +215,8 @@ impl Marks {
     }
 
     /// Returns whether the row with the key `key` exists and is an original. Reads the latest data,
-    /// not by the statement's snapshot, because the statement may have waited for a transaction
-    /// that renewed the mark.
+    /// which the statement's snapshot may not see: the statement may have waited for a transaction
+    /// that changed the mark.
     fn names_original(&self, table: Rel, key: Value) -> bool {
         let _owner = AsConstraint::new(table);
         let found = spi::first(&self.is_original, &[self.keyed(key)], Sees::Latest);

@@ -150,8 +150,8 @@ fn status_of(package: &str) -> String {
     )
 }
 
-/// Returns the version in apt-cache's output, whose line is like `  Candidate: 1.96.1`. `None` if
-/// there is no candidate.
+/// Returns the version of a package that apt would install, from `policy`, the output of `apt-cache
+/// policy`. The output has it in a line like ` Candidate: 1.96.1`. `None` if there is no candidate.
 fn candidate(policy: &str) -> Option<&str> {
     policy
         .lines()

@@ -45,8 +45,8 @@ pub const S390X: Machine = Machine {
 /// data, so they must give the same bytes on every processor.
 const PURE: [&str; 2] = ["neardup-sketch", "neardup-blocktree"];
 
-/// Environment variable for the property tests of the index tree, and its value under QEMU. The
-/// value is the number of random cases for each test. It is low, because these tests take longest.
+/// Environment variable for the property tests of the index tree, and its value under QEMU: the
+/// number of random cases for each test. The number is low, because these tests take longest.
 const TREE_CASES: (&str, &str) = ("NEARDUP_TEST_TREE_CASES", "4");
 
 /// Options of `cargo xtask arm64`.

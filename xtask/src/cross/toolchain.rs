@@ -16,9 +16,9 @@ use std::process::Command;
 /// suites, and the accepted age of the package lists of these suites. If several suites have a
 /// package, the last suite is preferred.
 ///
-/// A source can fail. Debian builds packages for some processors earlier than for others, so the
-/// compiler and the library of a suite may have different versions. Mirrors lag, so a package list
-/// may not have the checksum that the suite states for it.
+/// A source can fail for two reasons. The compiler runs on this processor, and its library is for
+/// another processor. Debian may have built a new version for only one of the two, so the versions
+/// differ. Mirrors lag, so a package list may not have the checksum that the suite states for it.
 const SOURCES: [(&[&str], Age); 3] = [
     (&["trixie", "trixie-backports"], Age::Valid),
     (&["forky"], Age::Any),

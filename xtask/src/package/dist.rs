@@ -99,10 +99,10 @@ fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, outpu
 /// Makes the packages for the server that `server` chooses in the folder `output`, and records them
 /// in `manifest`. `work` is the folder for builds.
 ///
-/// The package for rpm is part of the release only if the server comes from PostgreSQL's own rpm
-/// packages, because the package installs its files into the folders of the server. For the first
-/// server (`is_first`), the package is made and tried in any case. This tests the specification for
-/// rpmbuild.
+/// Also makes the package for rpm if the server comes from PostgreSQL's own rpm packages. For other
+/// servers, the package would install its files into folders that the servers of its users do not
+/// have. If `is_first` is true, makes and tries the package in any case, to test the specification
+/// for rpmbuild, but then it may not become part of the release.
 fn server_files(
     manifest: &mut Manifest,
     server: &PgChoice,

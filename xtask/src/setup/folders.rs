@@ -6,10 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the folder `name` below `target/servers`. If the operating system user of the server
-/// cannot enter `target/servers`, the folder is below a temporary folder. `is_complete` returns
-/// whether the folder has its content. If it has not, `fill` fills a new folder, which then gets
-/// the name of the incomplete one. Shows `text` to the user meanwhile.
+/// Returns the folder `name` below `target/servers`, and fills it first if necessary. If the
+/// operating system user of the server cannot enter `target/servers`, the folder is below a
+/// temporary folder. `is_complete` returns whether the folder at a path has its content. If not,
+/// `fill` fills a new folder, which replaces the incomplete one. `text` is shown to the user while
+/// `fill` runs.
 ///
 /// # Errors
 /// If the server's user can enter neither folder, or `fill` fails.

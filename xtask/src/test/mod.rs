@@ -128,9 +128,9 @@ fn on_one(
     Ok((private.pg.version, counts))
 }
 
-/// Runs tests on the server in `private`, which is emulated, and prints the counts. Runs the golden
-/// files and the tests over a connection that `filters` select. Without filters, runs all golden
-/// files. Returns true if no test failed.
+/// Runs tests on an emulated server, whose programs are in `private`, and prints the counts. Runs
+/// the golden files and the tests over a connection that `filters` select; without filters, all
+/// golden files and no other tests. Returns true if no test failed.
 pub fn on_foreign(private: &Private, filters: &[String]) -> Result<bool> {
     let counts = with_server(private, |server| match filters {
         [] => golden::regress(private, server, filters),

@@ -26,14 +26,15 @@ pub struct BucketCenters<F: TempFiles, S: RowSource> {
     /// Maximum number of positions in which near signatures differ.
     mismatches: u32,
     rows: RowCache<S>,
-    /// Two numbers for each bucket: the first link of the bucket's list, then the last link.
+    /// Two numbers for each bucket, by bucket number: the first and the last link of the bucket's
+    /// list.
     ends: Paged<F>,
-    /// [`LINK_NUMBERS`] numbers for each link.
+    /// [`LINK_NUMBERS`] numbers for each link, by the number of the link.
     links: Paged<F>,
     /// Number of links in all lists.
     count: u32,
-    /// For each bucket of the node that is compared now, the next representative to compare it
-    /// with: rank and link.
+    /// Buffer for the search of one node. It has an element for each bucket of the node whose list
+    /// has representatives left: the rank and the link of the list's next representative.
     next: Vec<(u32, u32)>,
 }
 

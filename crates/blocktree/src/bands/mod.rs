@@ -181,8 +181,9 @@ impl Bands {
     }
 
     /// Returns the default number of bands for signatures of `hashes` positions and searches for up
-    /// to `mismatches` mismatches. One band more than mismatches guarantees that all are found.
-    /// With a sixth more bands, searches compare far fewer rows that do not match.
+    /// to `mismatches` mismatches. `mismatches + 1` bands guarantee that a search finds all
+    /// matching signatures. The default is a sixth more, because searches then compare far fewer
+    /// rows that do not match.
     pub fn default_count(hashes: usize, mismatches: usize) -> usize {
         (mismatches + 1 + mismatches / 6)
             .min(hashes)
@@ -199,8 +200,8 @@ impl Bands {
         self.masks.len()
     }
 
-    /// Returns the number of positions in each band that the user chose. 0 if all positions of a
-    /// signature are distributed evenly among the bands.
+    /// Returns the number of positions in each band, if the user has chosen this number. Returns 0
+    /// otherwise: all positions of a signature are then distributed evenly among the bands.
     pub fn band_width(&self) -> usize {
         self.band_width
     }

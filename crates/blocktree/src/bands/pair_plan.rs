@@ -85,9 +85,13 @@ impl BandPairPlan {
         }
     }
 
-    /// Returns a lower bound of the mismatches of a pair that the search reported. If the search is
-    /// by bands, the caller must subtract the number of bands that the two rows share. The result
-    /// counts a mismatch for each band with equal sketch bits, which is wrong for a shared band.
+    /// Returns a lower bound of the mismatches of a pair that the search reported.
+    ///
+    /// If the search is by bands, the caller must subtract the number of bands that the two rows
+    /// share. The sketch bits of a band can be equal although the hashes differ, and the rows then
+    /// have a mismatch in the band. So the result counts one mismatch for each band with equal
+    /// sketch bits. This is wrong only for the bands that the rows share, because they have equal
+    /// hashes.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

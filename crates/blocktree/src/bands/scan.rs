@@ -21,9 +21,9 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// A search stores a found entry as a number of 64 bits. This many low bits hold a bound of the
-/// row's mismatches, from which the number of shared bands is yet to be subtracted. The bits above
-/// them hold the row's packed address.
+/// Number of low bits that have a number computed from the sketches, in the 64-bit word in which a
+/// search stores a found entry ([`BandScan::found`]). The bits above them have the row's packed
+/// address.
 const BELOW: u32 = 16;
 
 /// Minimum number of found entries for which a search has room, even if they exceed the memory

@@ -109,8 +109,9 @@ mod tests {
         assert!((choice.found(0.8) - 0.947).abs() < 5e-4);
     }
 
-    /// Random pairs whose positions are equal with probability 0.8 share a band as often as the
-    /// recall of the choice for similarity 0.8 says.
+    /// Tests the choice for similarity 0.8 and recall 0.95 with random pairs whose positions are
+    /// equal with probability 0.8. At least 95 % of the pairs share a band, except for random
+    /// deviations.
     #[test]
     fn recall_is_seen() {
         let choice = approximate(0.8, 0.95, 128, 1e6).unwrap();

@@ -39,8 +39,8 @@ pub(super) fn within<const N: usize>(
     true
 }
 
-/// Like [`within`], for keys of `N` words of which the last `W` words are compared. Collects the
-/// results of `STEPS` steps before it examines them.
+/// Like [`within`], for keys of `N` words of which the last `W` words are compared. A step compares
+/// eight keys. The results of `STEPS` steps are collected in one mask, which is then examined once.
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 fn of_words<const N: usize, const W: usize, const STEPS: usize>(
     keys: &[u8],

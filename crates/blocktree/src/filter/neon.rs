@@ -293,8 +293,8 @@ fn load_u64(words: &[Word], at: usize) -> uint64x2_t {
     vreinterpretq_u64_u8(load(words, at))
 }
 
-/// Returns the results of 16 keys with four bits for each key. `bytes` has a byte for each key: all
-/// ones or zero.
+/// Packs the results of 16 keys into a word. `bytes` has a byte for each key: all ones or zero. The
+/// word has four bits for each key, which are equal to the bits of the key's byte.
 #[inline]
 #[target_feature(enable = "neon")]
 fn lanes(bytes: uint8x16_t) -> u64 {

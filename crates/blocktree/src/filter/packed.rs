@@ -116,8 +116,9 @@ fn within_packed<const W: usize>(
     false
 }
 
-/// Portable kernel of [`within_leaf`]. `radius` is what is left of the search's radius: the caller
-/// has subtracted the number of omitted bits in which the keys differ from the query.
+/// Portable kernel of [`within_leaf`]. It compares only the bits that the page stores. `radius` is
+/// the maximum distance in these bits: the caller has subtracted from the search's radius the
+/// number of omitted bits in which the keys differ from the query.
 #[inline(always)]
 fn within_words<const N: usize>(
     keys: &LeafKeys<'_, N>,
@@ -176,9 +177,9 @@ mod tests {
 
     /// Returns a leaf whose keys all begin with the same `alike` bytes, which the leaf omits. They
     /// are the first bytes of the query, or other bytes if `other` is true. Each element of `keys`
-    /// makes one key of the leaf. It has a key, bits to flip, and a flag. The bits are flipped in
-    /// the query if the flag is true, otherwise in the element's key. Only bits behind the common
-    /// bytes are flipped.
+    /// makes one key of the leaf. It has a key, bits to flip, and a flag. If the flag is true, the
+    /// key of the leaf is the query with these bits flipped. Otherwise it is the element's key with
+    /// these bits flipped. Then its first bytes are replaced by the common bytes.
     fn leaf_of<const N: usize>(
         query: &Key<N>,
         alike: usize,

@@ -25,9 +25,9 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
 }
 
 /// Sets `search_path` to `pg_catalog, pg_temp` until the current nesting level of settings ends.
-/// This extension's functions call it before they run index expressions with the rights of the
-/// table's owner. Without it, the user who calls such a function could choose by `search_path`
-/// which objects the owner's expressions use.
+/// Functions of this extension need this path when they run index expressions with the rights of
+/// the table's owner. With another path, the user who calls such a function could choose which
+/// objects the owner's expressions use.
 ///
 /// Since version 17 the server also sets this path where it runs index expressions. Earlier
 /// versions run index expressions only in commands of users who have the owner's rights, and do not

@@ -277,8 +277,8 @@ fn take_spares(which: impl Fn(&Spare) -> bool) -> Vec<Spare> {
 }
 
 /// Withdraws this backend's rows in flight for which `whose` returns true, and unlocks their
-/// tokens. If no other backend can wait for any of these rows, tokens that were locked in the
-/// current subtransaction stay locked instead, as spares for later rows.
+/// tokens. A token that was locked in the current subtransaction stays locked, as a spare for a
+/// later row, if no other backend can wait for any of the withdrawn rows.
 fn withdraw_if(whose: impl Fn(&OwnRow) -> bool) {
     let (taken, was_read) = take(whose);
     for OwnRow {

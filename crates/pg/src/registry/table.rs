@@ -112,8 +112,9 @@ const FREE: u64 = 0;
 /// Group of a slot that continues a row's value.
 const CONTINUATION: u64 = 1;
 
-/// Returns the number that the table stores for a row's group. It is the group, or the next number
-/// that differs from [`FREE`] and [`CONTINUATION`].
+/// Returns the number that the table stores for a row's group. It is the group itself, unless the
+/// group is [`FREE`] or [`CONTINUATION`], which have another meaning in the table. For these two
+/// groups it is 2.
 fn stored_group(group: u64) -> u64 {
     group.max(CONTINUATION + 1)
 }

@@ -15,15 +15,15 @@ use pgrx::pg_sys;
 /// memory only for the slots that are used.
 const SLOTS: usize = 1 << 20;
 
-/// One in this many accesses to a page ignores the hint. The server raises a buffer's usage count
-/// only in its own lookup, and evicts buffers with a low count. Without these lookups, it would
-/// evict pages that are often used.
+/// One in this many accesses to a page ignores the hint, so that the server looks the page up. Only
+/// this lookup raises the usage count of the buffer. With hints alone, the counts of often used
+/// pages would stay low, and the server would evict these pages.
 const BYPASS_ONE_IN: u32 = 64;
 
 /// Hints of this backend.
 struct Hints {
-    /// Each slot has a tag of file and block in the upper 32 bits, and the number of the buffer in
-    /// the lower 32 bits. 0 means no hint.
+    /// Hints, indexed by [`slot`]. Each has the tag of a page in the upper 32 bits, and the number
+    /// of its buffer in the lower 32 bits. 0 means no hint. Empty if there was no memory for them.
     slots: OnceCell<&'static [Cell<u64>]>,
     /// State of the random generator in [`bypass`].
     turn: Cell<u32>,

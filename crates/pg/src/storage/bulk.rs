@@ -43,8 +43,9 @@ pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     fork: pg_sys::ForkNumber::Type,
     /// True if the pages are written to the write-ahead log.
     logged: bool,
-    /// True if the next checkpoint need not sync the pages: they are synced at the end of the build
-    /// or with the transaction, or they need not survive a crash.
+    /// True if the next checkpoint need not sync the pages. [`BulkWriter::finish`] syncs logged
+    /// pages. Other pages are synced at the end of the transaction, or need not survive a crash.
+    /// False for the unlogged pages of an unlogged index.
     skip_sync: bool,
     temp: TempSpace,
     /// Pages that have not been written yet.

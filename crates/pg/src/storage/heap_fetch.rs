@@ -77,8 +77,9 @@ impl<'a> HeapFetch<'a> {
     }
 
     /// Raises error 72000 if the page that was read last may have lost a row that the snapshot
-    /// sees. The server's own fetch does not check: it relies on checks in sequential scans and in
-    /// indexes. But pruning removes rows without a change in an index.
+    /// sees. The server itself makes this check when it reads a page of an index or scans the whole
+    /// table, but not when it fetches a row by its address. Its check of the index pages is not
+    /// enough, because pruning removes rows from the table without a change in an index.
     fn check_page(&self) {
         let table = self.table.raw();
         // SAFETY: the table is open. The fetch of a heap keeps its last page pinned.

@@ -53,9 +53,9 @@ impl Pinned {
         self.buffer
     }
 
-    /// Locks the page in shared mode, for a reader with this snapshot check. Every [`ReadPage`] is
-    /// made here. Raises error 72000 if the page has changed so much since the reader's snapshot
-    /// that a visible row may be missing.
+    /// Locks the page in shared mode, for a reader with this snapshot check. Raises error 72000 if
+    /// the page has changed so much since the reader's snapshot that a visible row may be missing.
+    /// Only this function makes a [`ReadPage`], so no reader can omit the check.
     #[inline]
     pub(super) fn read<'a>(self, index: Rel<'_>, check: OldSnapshotCheck) -> ReadPage<'a> {
         let page = self.lock(pg_sys::BUFFER_LOCK_SHARE);

@@ -43,8 +43,8 @@ pub struct IndexPages<'a> {
     /// True if a leaf stays pinned while the rows of its entries are in use
     /// ([`IndexPages::keep_leaf_pinned`]).
     staying: Cell<bool>,
-    /// Leaf that is kept pinned while `staying` is true. An error that ends the statement drops the
-    /// scan together with this value, and the server releases the pin.
+    /// Leaf that is kept pinned, if there is one; see `staying`. After an error, this value is
+    /// dropped without releasing the pin, because the server does so when the statement ends.
     stayed_on: Cell<Option<Pinned>>,
 }
 
@@ -90,9 +90,10 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Sets whether a leaf stays pinned after it is unlocked, while the rows of its entries are in
-    /// use. Releases a leaf that is still pinned. The pin keeps VACUUM from removing these rows.
-    /// Index-only scans need it because they do not read the rows themselves.
+    /// Sets whether the leaf that was read last stays pinned after it is unlocked, while the rows
+    /// of its entries are in use. The pin keeps VACUUM from removing these rows. Index-only scans
+    /// need the pin, because they do not read the rows themselves. Releases the leaf that is pinned
+    /// at the moment.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.replace_pinned_leaf(None);

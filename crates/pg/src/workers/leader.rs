@@ -26,8 +26,9 @@ pub struct Job<'a> {
     pub workers: usize,
     /// Data for the workers ([`super::Worker::words`]).
     pub words: &'a [u64],
-    /// Table that all processes scan together, and the snapshot of the scan; without a snapshot the
-    /// scan returns all row versions. `None` if the job has no table scan.
+    /// Table that all processes scan together, and the snapshot that decides which rows the scan
+    /// returns. Without a snapshot, the scan returns all row versions. `None` if the job has no
+    /// table scan.
     pub scan: Option<(Rel<'a>, Option<&'a RegisteredSnapshot>)>,
     /// Wait event that pg_stat_activity shows for the leader while it waits for workers.
     pub wait_event: u32,

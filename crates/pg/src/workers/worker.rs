@@ -66,7 +66,8 @@ impl Worker {
         &self.words
     }
 
-    /// Table scan that all processes share. Invalid if the job has none.
+    /// Table scan that all processes share. The caller must not use the result if
+    /// [`super::Job::scan`] was `None`.
     pub(crate) fn scan(&self) -> SharedScan {
         self.scan
     }

@@ -30,14 +30,14 @@ const BLOCK: usize = 64;
 /// Finds and counts the distinct features of a list. Can be used for several lists.
 #[derive(Default)]
 pub(super) struct DistinctFeatures<const W: usize> {
-    /// For each slot that a feature has chosen in the current round, the position of the last
-    /// feature that chose it. The elements for other slots are unspecified.
+    /// Indexed by slot: the position in the list of the last feature that chose this slot in the
+    /// current round. The elements for slots that no feature has chosen are unspecified.
     last: Vec<u16>,
-    /// Slot of each feature of the current round.
+    /// Slot of each feature of the current round, by the feature's position in the list.
     slots: Vec<u16>,
     /// Distinct features found so far, without their counts.
     found: Found<W>,
-    /// Number of occurrences of each distinct feature.
+    /// Number of occurrences of each distinct feature, in the order of `found.hashes`.
     counts: Vec<u64>,
     /// Positions in `found.hashes` of the features that occur more than once. The first
     /// `repeated_len` elements are used.
@@ -53,8 +53,9 @@ struct Found<const W: usize> {
     /// unused.
     hashes: Vec<[u64; W]>,
     len: usize,
-    /// For each feature of the current round that is the last one in its slot, its position in
-    /// `hashes`. The elements for other features are not used.
+    /// Indexed by the position of a feature in the list of the current round: its position in
+    /// `hashes`, if the feature is the last one in its slot. The elements for other features are
+    /// not used.
     positions: Vec<u16>,
     /// Features of the current round that are not the last one in their slot, as positions in the
     /// round's list. The first `others_len` elements are used.

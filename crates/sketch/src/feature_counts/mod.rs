@@ -271,7 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// The table is small, so that it grows and uses partitions.
+        /// The counts equal those of a map. The table is small, so that it grows and uses
+        /// partitions.
         #[test]
         fn counts_are_right(
             hashes in prop::collection::vec(0_u64..3000, 0..6000),

@@ -24,8 +24,8 @@ pub enum SimhashScheme {
     /// Package `simhash` of PyPI, with f = 64. The hash is the last 8 bytes of MD5, big-endian.
     /// Weights are added as doubles. Sums of integers below 2^53 are exact in any order, so the
     /// result is the same as the package's if all weights are integers. If a text also has
-    /// fractional weights, a bit may differ, because the package adds Python integers up to 50
-    /// separately from fractions.
+    /// fractional weights, a bit may differ: the package has separate sums for Python integers up
+    /// to 50 and for other weights, so it adds the weights in another order.
     PythonSimhash,
     /// `simhash-py` and `simhash-cpp`. The hash is the first 8 bytes of MD5, big-endian
     /// (`unsigned_hash`), and sums are exact. These programs have no weights, but their callers can

@@ -295,8 +295,9 @@ mod tests {
         (1..=150).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
     }
 
-    /// Tokens of three bytes and a separator, like Han characters. One token has another length, at
-    /// each position in turn.
+    /// All implementations give the same hashes for windows of equal length, here of tokens of
+    /// three bytes and a separator, like Han characters. One token has another length, at each
+    /// position in turn.
     #[test]
     fn regular_windows() {
         let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n + 7 * n) as u8).collect();

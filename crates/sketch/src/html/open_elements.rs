@@ -15,10 +15,11 @@ use super::elements::{
 /// Maximum number of elements on the stack. The stack ignores elements that are nested more deeply,
 /// but their text stays in the page's text. Browsers also have a limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// Maximum number of elements on the stack for content that may be hidden. It replaces
-/// [`MAX_DEPTH`] if the new element drops its content, is in dropped content, or belongs to SVG or
-/// MathML. A stack with this many elements ignores the new element. The limit is higher than
-/// [`MAX_DEPTH`], so that hidden content stays hidden inside deeply nested ordinary elements.
+/// Maximum number of elements on the stack when the new element drops its content, is inside an
+/// element that does, or belongs to SVG or MathML. For other elements, the maximum is
+/// [`MAX_DEPTH`]. The stack ignores an element beyond the maximum, and then shows text that the
+/// element should hide. The higher maximum keeps such text hidden inside deeply nested ordinary
+/// elements.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 /// Open element on the stack.
@@ -116,9 +117,9 @@ impl OpenElements {
         }
     }
 
-    /// Puts the element named `name`, with the properties `element`, on the stack. The content of
-    /// the element is dropped if `skipped` is true. Does nothing if the element is a part of a
-    /// table outside a table. A full stack only counts the element in `too_deep`.
+    /// Opens the element named `name`, with the properties `element`: puts it on the stack. If the
+    /// stack is full, only counts the element in `too_deep`. The content of the element is dropped
+    /// if `skipped` is true. Does nothing for a part of a table, such as `td`, outside a table.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
         // Outside a table, tags of table parts, such as `td`, open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {

@@ -17,9 +17,9 @@ pub(super) struct PageReader<'a> {
     page: &'a [u8],
     /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Number of ASCII letters in a row before the last call of `check`, which the tokenizer may be
-    /// buffering. Counts only whole intervals between two calls. If an interval has any other byte,
-    /// the number becomes 0.
+    /// Number of bytes that the tokenizer may be buffering, because it buffers long runs of letters
+    /// in some contexts: the length of the text that ends at the last call of `check` and has only
+    /// ASCII letters. Counts only whole intervals between two calls of `check`.
     letters: usize,
     /// Number of bytes of the page that were read since the last call of `check`.
     unchecked: usize,

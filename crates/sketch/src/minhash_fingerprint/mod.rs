@@ -1,7 +1,8 @@
 //! MinHash fingerprints (`minhash64` and `minhash128` in SQL): bits whose Hamming distance
-//! estimates the Jaccard similarity. Each feature falls into one of 64 or 128 bins, and each bin
-//! gives one bit of its minimum. Features get other values and other bins in further rounds, which
-//! fill empty bins.
+//! estimates the Jaccard similarity. The hash value of each feature chooses one of 64 or 128 bins.
+//! Each bin keeps the minimum of its values, and gives one bit of this minimum to the fingerprint.
+//! Bins that no feature has chosen are filled in further rounds, in which each feature has another
+//! value and so another bin.
 //!
 //! MinHash (Broder, "On the resemblance and containment of documents", SEQUENCES 1997) gives each
 //! document a number of minima. Two documents share each minimum with the probability J, the
@@ -41,8 +42,8 @@ const EMPTY: u64 = u64::MAX;
 const CHECK_EVERY: usize = 1 << 16;
 /// Number of features in a batch, which are hashed together.
 const WINDOWS: usize = 512;
-/// Number of hashes in [`FingerprintBuilder::kept`] at which duplicates are removed from it for the
-/// first time.
+/// Number of hashes in [`FingerprintBuilder::kept`] at which [`FingerprintBuilder::add`] removes
+/// duplicates from `kept` for the first time.
 const FIRST_DEDUP: usize = 1 << 12;
 /// Number of hashes in [`FingerprintBuilder::kept`] above which [`FingerprintBuilder::finish`]
 /// removes duplicates. For fewer hashes, removing duplicates takes longer than it saves.
@@ -345,8 +346,9 @@ mod tests {
         }
     }
 
-    /// Sets that leave a bin empty, so that the builder keeps the hashes for further rounds: one
-    /// set of many features, and one of a single feature that is added many times.
+    /// The fingerprint is right for a set of many features that leaves a bin empty, although the
+    /// builder then keeps all hashes for further rounds. A single feature that is added many times
+    /// takes little memory.
     #[test]
     fn sets_that_have_to_be_kept() {
         let numbers = (0..20_000_u64).map(|i| value(i, 1));

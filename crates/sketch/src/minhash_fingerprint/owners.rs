@@ -113,8 +113,8 @@ mod tests {
             prop_assert_eq!(counts.iter().sum::<u32>(), distance);
         }
 
-        /// If round 0 fills all bins, a bit is attributed to a feature only if the feature is the
-        /// minimum of its bin over both sets.
+        /// If round 0 fills all bins, a feature causes at most one differing bit, and only if it is
+        /// the minimum of its bin over both sets.
         #[test]
         fn a_bit_is_due_to_the_least_of_both_sets(
             a in prop::collection::btree_set(any::<u64>(), 200..300),

@@ -35,9 +35,10 @@ impl Sketcher {
     /// has no feature.
     ///
     /// Ignores the option `weight`. Takes time and memory like [`Sketcher::simhash64`], but no
-    /// memory for counts of features. While one of the 64 bins of the fingerprint has no minimum,
-    /// the memory also contains 8 bytes for each distinct feature. In a long text, a bin stays
-    /// empty only if almost all features are equal, or if an attacker chose the features.
+    /// memory for counts of features. Instead it takes 8 bytes for each distinct feature while one
+    /// of the 64 minima is missing, because the missing minima are then computed from the hashes of
+    /// all features. In a long text, a minimum is missing to the end only if almost all features
+    /// are equal, or if an attacker chose the features.
     pub fn minhash64(&mut self, text: &str, check: &mut dyn FnMut()) -> Option<u64> {
         self.minhash64_without(text, None, check)
     }

@@ -154,8 +154,8 @@ mod tests {
             .collect()
     }
 
-    /// Texts next to a tested character: one for each kind of character that the word-break rules
-    /// distinguish, and some pairs.
+    /// Texts that a test puts before and after each character: one text for each kind of character
+    /// that the word-break rules distinguish, and some pairs of characters.
     const CONTEXT: [&str; 26] = [
         "a",
         "1",
@@ -279,7 +279,8 @@ mod tests {
         }
     }
 
-    /// Punctuation of [`Class::Mid`] between two cuts joins nothing.
+    /// Punctuation of [`Class::Mid`] at the start of a part of a text, directly after a cut, does
+    /// not change the words before and after it.
     #[test]
     fn mids_after_a_cut_join_nothing() {
         let mids = ('\0'..=char::MAX).filter(|&c| Class::from_char(c) == Class::Mid);

@@ -92,8 +92,8 @@ pub(crate) fn each_piece_to_fold(
     buffer.shrink_to(MAX_PIECE);
 }
 
-/// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. It is
-/// faster than [`push_normalized`] for common characters.
+/// Appends the normal form of `text` to `out`, except that ASCII letters keep their case. This
+/// function is faster than [`push_normalized`] for common characters.
 fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
     while !text.is_empty() {
         let ascii = leading_ascii(text.as_bytes());
@@ -121,8 +121,8 @@ fn push_keeping_ascii_case(mut text: &str, out: &mut String) {
 }
 
 /// Normalises the characters at the start of `text` one by one, and appends the results to `out`.
-/// Returns the number of bytes read, and the character that stopped the function, if it cannot be
-/// normalised alone. Otherwise the second result is `None`.
+/// Stops at a character that cannot be normalised alone. Returns the number of bytes read, and this
+/// character; `None` if the function stopped for another reason.
 ///
 /// A character cannot be normalised alone if [`normalized_alone`] has no result for it, or if a
 /// mark follows it. After the first character, the function also stops before ASCII and common Han
@@ -195,9 +195,10 @@ pub(crate) fn ensure_reordering(text: &str) {
     /// Maximum length in bytes of a text that is not checked. Reordering its marks takes no more
     /// memory than the allocator of the process has in reserve ([`crate::memory`]).
     const SHORT: usize = 1 << 15;
-    /// Maximum bytes of memory for each byte of text. In the worst case, every character is a mark.
-    /// A list takes 8 bytes for each mark, and sorting the list takes half as much. A second list
-    /// takes 4 bytes for each mark. The lists double when they grow.
+    /// Maximum bytes of memory that reordering takes for each byte of text. In the worst case,
+    /// every character of the text is a mark. One list takes 8 bytes for each mark, and sorting
+    /// this list takes half as much. A second list takes 4 bytes for each mark. Lists grow by
+    /// doubling, so a list may be larger than its contents.
     const FACTOR: usize = 48;
     if text.len() > SHORT {
         ensure_available(FACTOR * text.len());
@@ -291,8 +292,8 @@ mod tests {
         assert_eq!(normalized("ᏸᏰ ꭰᎠ"), "ᏰᏰ ᎠᎠ");
     }
 
-    /// The normal form of each character is that of the definition. A character that can be folded
-    /// without decomposition, such as `É`, folds to one that is composed already (`é`).
+    /// The normal form of each character is that of the definition. If a character in NFKC can be
+    /// folded without decomposition, such as `É`, its folded form is in NFKC too (`é`).
     /// [`folds_in_place`] relies on this.
     #[test]
     fn every_character_folds_as_its_decomposition() {

@@ -13,8 +13,7 @@ use crate::memory::GrowVec;
 const STEPS: usize = 1 << 16;
 /// Index of the first state, which represents the empty part of the sequence.
 const ROOT: u32 = 0;
-/// Value in place of an index: there is no such state or edge, or the slot of the hash table is
-/// free.
+/// Index that means "no state" or "no edge". In the hash table, it marks a free slot.
 const NONE: u32 = u32::MAX;
 /// Initial number of slots of the hash table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
@@ -25,8 +24,8 @@ const MIN_SLOTS: usize = 1 << 6;
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Suffix link: index of the state of a shorter part. This part is the longest suffix of the
-    /// parts in this state that occurs more often than they do. [`NONE`] in the first state.
+    /// Suffix link: index of the state whose longest part is the longest suffix of the parts in
+    /// this state that occurs more often than they do. [`NONE`] in the first state.
     link: u32,
     /// Position in the sequence after the first occurrence of the parts in this state. All these
     /// parts end there.
@@ -36,8 +35,8 @@ struct State {
     edges: u32,
 }
 
-/// Edge of the automaton. It leads from a state to the state whose parts have one more symbol at
-/// the end.
+/// Edge of the automaton. Parts of the state `from` with `symbol` appended are parts of the state
+/// `to`.
 #[derive(Clone, Copy)]
 struct Edge {
     /// Index of the state from which the edge leads.

@@ -97,8 +97,8 @@ mod avx512 {
         super::add_products(sums, ones, weight);
     }
 
-    /// AVX-512 version of [`super::add_all_portable`]. Each byte of a hash is the mask that selects
-    /// from eight sums.
+    /// AVX-512 version of [`super::add_all_portable`]. A vector has eight sums, and one byte of a
+    /// hash is the mask of the sums to which the weight is added.
     #[target_feature(enable = "avx512f")]
     pub fn add_all<const W: usize>(sums: &mut [[u64; 64]; W], features: &[Weighted<W>]) {
         for (word, sums) in sums.iter_mut().enumerate() {

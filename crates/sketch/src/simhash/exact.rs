@@ -29,7 +29,7 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     ///
     /// # Panics
     ///
-    /// If the number of words is not that of whole blocks.
+    /// If `words` does not consist of whole blocks of `2 + 64 * W` words.
     pub fn new(words: S) -> Self {
         assert!(words.words().len().is_multiple_of(Self::BLOCK));
         Self(words)

@@ -220,7 +220,8 @@ mod tests {
             );
         }
 
-        /// Compares with sums in 128-bit integers. The weights are multiples of 2^-20 below 2^40.
+        /// The simhash equals the one computed from sums in 128-bit integers. These sums are exact,
+        /// because the weights are multiples of 2^-20 below 2^40.
         #[test]
         fn equals_plain_integer_sums(
             features in prop::collection::vec((any::<u128>(), 0_u32..0x100_0000, 0_u32..40), 0..50),

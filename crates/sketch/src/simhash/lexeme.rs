@@ -91,8 +91,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with exact sums of floating-point weights. Numbers of occurrences are squares,
-        /// whose roots are exact.
+        /// The simhash equals the one computed from exact sums of floating-point weights. Numbers
+        /// of occurrences are squares, whose roots are exact.
         #[test]
         fn equals_exact_sums(
             lexemes in prop::collection::btree_map(

@@ -206,7 +206,8 @@ mod tests {
         }
     }
 
-    /// Tests every string of five characters, with one character of each ASCII kind in UAX 29.
+    /// The simhash of every string of five characters, with one character of each ASCII kind in UAX
+    /// 29, equals that of the reference implementation.
     #[test]
     fn all_short_ascii_equals_the_definition() {
         let kinds = ['a', 'Z', '7', '_', '\'', '.', ':', ',', ' '];
@@ -220,8 +221,8 @@ mod tests {
         }
     }
 
-    /// The simhash does not depend on where a border between two blocks of 64 bytes divides the
-    /// text.
+    /// The simhash equals that of the reference implementation wherever a border between two blocks
+    /// of 64 bytes falls, for example inside a word or a number.
     #[test]
     fn block_borders_do_not_matter() {
         for pattern in [
@@ -276,8 +277,9 @@ mod tests {
         }
     }
 
-    /// Texts near the number of features at which the counting method changes, with and without
-    /// repeated features. The estimate of the number of tokens is too high, too low or right.
+    /// The simhash equals that of the reference implementation for texts near the number of
+    /// features at which the counting method changes, with and without repeated features. It does
+    /// not matter whether the estimated number of distinct features is too high, too low or right.
     #[test]
     fn lists_and_tables_equal_the_definition() {
         let chars = TextOptions {

@@ -23,12 +23,12 @@ pub(super) struct SimpleText {
     /// Number of bytes of removed characters. The original text is longer than `len` by this
     /// number.
     removed_bytes: usize,
-    /// Last cut position before the last removed character. The first number is its offset in
-    /// `bytes`, and the second is its offset in the original text. Both are 0 if there is no such
-    /// position.
+    /// Last cut position before the last removed character, as two offsets: in `bytes`, and in the
+    /// original text. The offsets differ, because removed characters are only in the original text.
+    /// Both are 0 if there is no such position.
     cut: (usize, usize),
-    /// Offset in `bytes` of the last removed character, or 0. The bytes before it need no further
-    /// search for `cut`.
+    /// Offset in `bytes` at which the last character was removed, or 0. `cut` is the last cut
+    /// position before it, so the next search for a cut position begins here.
     searched: usize,
 }
 

@@ -134,10 +134,10 @@ fn push_group_portable(group: &[u8; GROUP_BYTES], tokens: &mut TokenBuffer) -> u
     read
 }
 
-/// Returns a mask of the characters of `group` that are words, and the number of leading characters
-/// that can be read. In each mask, bit i stands for the character at index i. `han` is the mask of
-/// the characters from [`FIRST_HAN`] to [`LAST_HAN`], and `skipped` is the mask of the characters
-/// in [`SKIPPED`].
+/// Examines the three-byte characters of `group`. Returns a mask of those that are words, and the
+/// number of leading characters that can be read. In a mask, bit i stands for the character at
+/// index i. `han` is the mask of the characters from [`FIRST_HAN`] to [`LAST_HAN`], and `skipped`
+/// is the mask of the characters in [`SKIPPED`].
 #[inline(always)]
 fn words_of_group(group: &[u8; GROUP_BYTES], han: u16, skipped: u16) -> (u16, usize) {
     let (mut words, mut others) = (han, !(han | skipped));

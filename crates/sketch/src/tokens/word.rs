@@ -22,12 +22,13 @@ use crate::normalize::{leading_ascii, piece_len, push_normalized};
 use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
-/// Number of bytes of text after which the general path ends at the next cut position. It ends
-/// earlier only at a cut position before text that a fast path can read.
+/// Number of bytes of text after which the general path ends at the next cut position, whatever
+/// text follows. Before, it ends only at a cut position where a fast path can read the text that
+/// follows.
 const MAX_GENERAL_BYTES: usize = 1 << 13;
-/// Number of characters that the general path examines after a cut position before an ASCII
-/// character or a letter. It ends there before [`MAX_GENERAL_BYTES`] only if all of these
-/// characters are simple ([`Class::is_simple`]). This avoids changing paths for a few characters.
+/// Number of simple characters ([`Class::is_simple`]) that must follow a cut position for the
+/// general path to end there before [`MAX_GENERAL_BYTES`]. This avoids changing paths for a few
+/// characters. If a separator or a single-character word follows, the general path ends at once.
 const SIMPLE_AHEAD: usize = 16;
 /// Minimum length in bytes of a run of ASCII that the ASCII tokenizer reads directly from the text,
 /// even if the text cannot be cut at the end of the run. A shorter run is then copied to
@@ -240,9 +241,9 @@ fn general_len(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the last offset in bytes at which a long word, the segment `segment`, can be divided. If
-/// the text from this offset on is segmented by itself, its segments end where they end in the
-/// whole text. Returns 0 if there is no such offset.
+/// Returns the last offset in bytes at which `segment`, a long word, can be divided into two words,
+/// or 0 if there is no such offset. The division does not move the later word boundaries: if the
+/// text is segmented from this offset on, its segments end at the same positions as before.
 ///
 /// The second part begins with a letter or digit that the word-break rules treat as a letter, a
 /// digit or Katakana. After such a character, the rules do not depend on the text before it. The
@@ -292,8 +293,8 @@ mod tests {
     use crate::test_texts::{FeatureTexts, any_text};
     use proptest::prelude::*;
 
-    /// Returns the words that the general path finds if it splits normalised text after
-    /// `split_bytes` bytes.
+    /// Returns the words that the general path finds if it splits the normalised text whenever it
+    /// has collected at least `split_bytes` bytes of it.
     fn found(text: &str, split_bytes: usize) -> Vec<String> {
         let mut words = WordTokenizer {
             split_bytes,
@@ -321,8 +322,9 @@ mod tests {
             .collect()
     }
 
-    /// Returns the words that the general path finds if the normal form is added one character at a
-    /// time, and complete words are added after `split_bytes` bytes.
+    /// Returns the words that the general path finds if the normal form of `text` is added one
+    /// character at a time. Complete words are taken out whenever at least `split_bytes` bytes are
+    /// collected.
     fn found_by_characters(text: &str, split_bytes: usize) -> Vec<String> {
         let mut words = WordTokenizer::default();
         let (mut all, mut shingles) = (FeatureTexts(Vec::new()), Shingles::default());

@@ -52,10 +52,10 @@ impl Recent {
         self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original, as its own nearest original. If this new original is
-    /// a near-duplicate of a stored row, and nearer to it than the stored row's present original,
-    /// the new original replaces the present one. Originals must be added in the order in which
-    /// `neardup_remark` reads the rows.
+    /// Stores a row that becomes an original, as its own nearest original. The new original also
+    /// becomes the nearest original of each stored row that is a near-duplicate of it, and nearer
+    /// to it than to the stored row's present original. Originals must be added in the order in
+    /// which `neardup_remark` reads the rows.
     pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
             let distance = known.value.distance(&subject.value, rule.columns);

@@ -17,9 +17,9 @@ pub struct Peer {
     /// Python statement that fails if the library is not installed.
     import: &'static str,
     /// Python program with two arguments: a file of JSON lines with the documents, and a folder. It
-    /// clusters the documents and writes lines of a document number and a cluster number into the
-    /// file `clusters` in the folder. Its last line of output has the version and the times as
-    /// JSON.
+    /// clusters the documents and writes the file `clusters` into the folder. Each line of this
+    /// file has a document number and the number of its cluster. The program's last line of output
+    /// has the library's version and the times as JSON.
     program: &'static str,
 }
 
@@ -87,8 +87,8 @@ impl Peer {
     }
 }
 
-/// Reads the clusters that a library's program wrote: lines of a document number and a cluster
-/// number.
+/// Reads the file of clusters that a library's program wrote. Returns pairs of a document number
+/// and the number of its cluster.
 fn read(path: &Path) -> Result<Vec<(u64, u64)>> {
     let text = fs::read_to_string(path)?;
     (text.lines())

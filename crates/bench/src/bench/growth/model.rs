@@ -12,8 +12,8 @@ pub const FITTED: [u64; 2] = [1_000_000, 10_000_000];
 /// Query plans of an index, and the constants that convert their costs to seconds.
 pub struct Model {
     layout: BlockLayout<1>,
-    /// Seconds that a search takes for each unit of its plan's cost. The unit is one leaf page. A
-    /// descent of the tree counts as several leaves.
+    /// Seconds that a search takes for each unit of its plan's cost. The cost is the number of leaf
+    /// pages that the search reads, where a descent of the tree counts as several leaf pages.
     leaf: f64,
     /// Seconds that a search takes for each row that it finds.
     row: f64,
