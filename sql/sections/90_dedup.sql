@@ -8,23 +8,27 @@
 -- depend on the type that a driver gives to a number.
 CREATE FUNCTION neardup_pairs(relation regclass, radius integer DEFAULT NULL,
     similarity float8 DEFAULT NULL, column_name name DEFAULT NULL, filter text DEFAULT NULL,
-    exhaustive boolean DEFAULT false, confirm text DEFAULT NULL,
+    exhaustive boolean DEFAULT false, confirm text DEFAULT NULL, row_time text DEFAULT NULL,
+    within interval DEFAULT NULL,
     OUT a tid, OUT b tid, OUT distance integer, OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_pairs';
-COMMENT ON FUNCTION neardup_pairs(regclass, integer, float8, name, text, boolean, text) IS
+COMMENT ON FUNCTION
+    neardup_pairs(regclass, integer, float8, name, text, boolean, text, text, interval) IS
     'all pairs of rows within a radius or with a similarity, found by passes over a neardup index';
 
 CREATE FUNCTION neardup_clusters(relation regclass, radius integer DEFAULT NULL,
     similarity float8 DEFAULT NULL, method text DEFAULT 'star', keep text DEFAULT NULL,
     column_name name DEFAULT NULL, filter text DEFAULT NULL, singletons boolean DEFAULT false,
-    exhaustive boolean DEFAULT false, confirm text DEFAULT NULL,
+    exhaustive boolean DEFAULT false, confirm text DEFAULT NULL, row_time text DEFAULT NULL,
+    within interval DEFAULT NULL,
     OUT member tid, OUT representative tid, OUT size bigint, OUT distance integer,
     OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_clusters';
 COMMENT ON FUNCTION
-    neardup_clusters(regclass, integer, float8, text, text, name, text, boolean, boolean, text) IS
+    neardup_clusters(regclass, integer, float8, text, text, name, text, boolean, boolean, text,
+        text, interval) IS
     'clusters of near-duplicate rows, each with the row to keep by the order given';
 
 CREATE FUNCTION neardup_distance_histogram(

@@ -8,12 +8,13 @@
 CREATE FUNCTION neardup_pairs_by_key(key_type anyelement, relation regclass,
     radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
     column_name name DEFAULT NULL, filter text DEFAULT NULL, exhaustive boolean DEFAULT false,
-    confirm text DEFAULT NULL,
+    confirm text DEFAULT NULL, row_time text DEFAULT NULL, within interval DEFAULT NULL,
     OUT a anyelement, OUT b anyelement, OUT distance integer, OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_pairs_by_key';
 COMMENT ON FUNCTION
-    neardup_pairs_by_key(anyelement, regclass, integer, float8, text, name, text, boolean, text) IS
+    neardup_pairs_by_key(anyelement, regclass, integer, float8, text, name, text, boolean, text,
+        text, interval) IS
     'all pairs of rows within a radius or with a similarity, as neardup_pairs finds them, named by '
     'a key';
 
@@ -21,14 +22,14 @@ CREATE FUNCTION neardup_clusters_by_key(key_type anyelement, relation regclass,
     radius integer DEFAULT NULL, similarity float8 DEFAULT NULL, key text DEFAULT NULL,
     method text DEFAULT 'star', keep text DEFAULT NULL, column_name name DEFAULT NULL,
     filter text DEFAULT NULL, singletons boolean DEFAULT false, exhaustive boolean DEFAULT false,
-    confirm text DEFAULT NULL,
+    confirm text DEFAULT NULL, row_time text DEFAULT NULL, within interval DEFAULT NULL,
     OUT member anyelement, OUT representative anyelement, OUT size bigint, OUT distance integer,
     OUT similarity float8)
     RETURNS SETOF record LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100000
     AS 'MODULE_PATHNAME', 'neardup_clusters_by_key';
 COMMENT ON FUNCTION
     neardup_clusters_by_key(anyelement, regclass, integer, float8, text, text, text, name, text,
-        boolean, boolean, text) IS
+        boolean, boolean, text, text, interval) IS
     'clusters of near-duplicate rows, as neardup_clusters makes them, named by a key';
 
 CREATE FUNCTION neardup_repeated_passages(key_type anyelement, relation regclass, body text,

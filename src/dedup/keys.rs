@@ -67,8 +67,9 @@ impl Function {
 }
 
 /// `neardup_pairs_by_key(key_type, relation, radius, similarity, key, column_name, filter,
-/// exhaustive, confirm)`, and `neardup_clusters_by_key(key_type, relation, radius, similarity, key,
-/// method, keep, column_name, filter, singletons, exhaustive, confirm)`.
+/// exhaustive, confirm, row_time, within)`, and `neardup_clusters_by_key(key_type, relation,
+/// radius, similarity, key, method, keep, column_name, filter, singletons, exhaustive, confirm,
+/// row_time, within)`.
 fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         if call.is_null(RELATION) {
@@ -79,8 +80,8 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         }
         let key_type = KeyType::from_argument(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        // The argument `confirm` is the last one.
-        let confirm = call.arg_count() - 1;
+        // The arguments `row_time` and `within` follow `confirm`.
+        let confirm = call.arg_count() - 3;
         let (_, bound) = ConfirmArgument::read(call, confirm, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));
         let index = find_bounded_index(own, call.oid(RELATION), column.as_deref(), bound);

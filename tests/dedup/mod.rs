@@ -12,4 +12,5 @@ mod rules;
 mod segments;
 mod setup;
 mod subtransactions;
+mod windows;
 mod writers;

@@ -5,4 +5,5 @@ mod confirm;
 mod fingerprints;
 mod keys;
 mod whole_table;
+mod windows;
 mod workers;

@@ -442,6 +442,10 @@ fn out_of_memory_in_an_index_is_an_error() -> Outcome {
         "SELECT count(*) FROM neardup_pairs('docs', 3, column_name => 'fp')",
         "SELECT count(*) FROM neardup_pairs('docs', similarity => 0.8, column_name => 'sig')",
         "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp')",
+        "SELECT count(*) FROM neardup_pairs('docs', 3, column_name => 'fp', row_time => \
+            'date ''2024-01-01'' + id % 1000', within => '3 days')",
+        "SELECT count(*) FROM neardup_clusters('docs', 3, keep => 'id', column_name => 'fp', \
+            row_time => 'int4range(id % 1000, id % 1000 + 9)')",
         "SELECT count(*) FROM neardup_clusters('docs', similarity => 0.8, keep => 'id', \
              column_name => 'sig')",
         "SELECT count(*) FROM neardup_pairs_by_key(NULL::int, 'docs', 3, key => 'id', \

@@ -8,6 +8,7 @@ pub mod roles;
 pub mod skip;
 pub mod table;
 pub mod texts;
+pub mod timed_rows;
 pub mod waiting;
 pub mod workload;
 

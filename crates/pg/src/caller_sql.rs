@@ -165,6 +165,36 @@ pub fn values_of_rows(
     });
 }
 
+/// Evaluates an SQL expression for the rows of a table that the active snapshot sees and that meet
+/// `condition`, or for all of them. Calls `each` with the address of each row, in no particular
+/// order, and with the expression's value (`None` for NULL). The query runs with the rights of the
+/// current user. `name` is the SQL parameter that holds the expression.
+pub fn values_of_table(
+    name: &str,
+    expression: &[u8],
+    condition: Option<&Condition>,
+    table: Rel,
+    mut each: impl FnMut(Tid, Option<Value>),
+) {
+    let condition = condition.map_or(b"true".to_vec(), Condition::expression);
+    let query = [
+        b"SELECT ctid, (",
+        expression,
+        b") FROM ONLY ",
+        &table.qualified_name(),
+        b" WHERE ",
+        &condition,
+    ]
+    .concat();
+    in_parameter(name, || {
+        select_rows(&query, None, |row| {
+            if let [Some(address), value] = row {
+                each(address.as_tid(), *value);
+            }
+        });
+    });
+}
+
 /// SELECT or VALUES query as written by a user, in the encoding of the database.
 pub struct Query(Vec<u8>);
 

@@ -68,6 +68,7 @@ pub mod srf;
 pub mod storage;
 pub mod text;
 pub mod tid;
+pub mod time_span;
 pub mod trigger;
 pub mod tsvector;
 pub mod unique_keys;

@@ -1,49 +1,83 @@
-//! Clusters of rows whose texts are compared, for the argument `confirm` of `neardup_clusters`.
-//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures (candidate
-//! nodes), and pairs of such nodes. Each candidate node is divided into new nodes. The rows of a
-//! new node have texts with the same features.
+//! Clusters of rows whose texts or times are compared, for the arguments `confirm` and `row_time`
+//! of `neardup_clusters`.
 //!
-//! Equal texts are thus compared only once. A pair of new nodes remains if the similarity of their
-//! texts reaches the bound. Crowded nodes have too many pairs to list. The method `star` compares
-//! their texts when necessary.
+//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures, and pairs
+//! of these nodes. Each candidate node is divided into new nodes of rows with the same time whose
+//! texts have the same features, so that equal rows are compared once. A pair of new nodes remains
+//! if the similarity of their texts reaches the bound and their times are near each other.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
-use neardup_blocktree::sort::ExternalSort;
+use neardup_blocktree::sort::{Entry, ExternalSort};
 use neardup_sketch::hash::feature_hash128;
 
+use super::ClusterArguments;
 use super::clustering::{Accept, ClusterMetric};
 use super::graph::{Graph, number};
 use super::methods::{Links, Method};
+use super::time_sweep::{for_each_link, for_each_pair};
 use crate::dedup::compared::Compared;
 use crate::dedup::confirm::{Confirmation, FeatureSets};
 use crate::dedup::limits::{share, too_many};
 use crate::dedup::progress::Progress;
+use crate::dedup::row_times::{RowTimes, Spans};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::time_span::Span;
 
-/// Metric that compares the texts of the candidates that the metric `I` finds. `N` and `M` are the
-/// parameters of `I` as a [`ClusterMetric`].
+/// Metric that compares the texts and times of the candidates that the metric `I` finds. `N` and
+/// `M` are the parameters of `I` as a [`ClusterMetric`].
 pub struct ConfirmedClusters<'a, I, const N: usize, const M: usize> {
     candidates: I,
     relations: &'a LockedIndex,
-    confirmation: &'a Confirmation,
+    arguments: &'a ClusterArguments,
+    rule: NodeRule<'a>,
+}
+
+/// Values of the new nodes, and the conditions on two new nodes that are near each other by the
+/// index.
+struct NodeRule<'a> {
+    /// Condition on the texts. `None` if texts are not compared.
+    confirmation: Option<&'a Confirmation>,
+    /// Features of each new node.
     sets: FeatureSets,
+    /// Time of each new node. `None` if times are not compared.
+    spans: Option<Spans>,
+}
+
+impl NodeRule<'_> {
+    /// Returns whether the texts and the times of two new nodes are near each other.
+    fn accepts(&mut self, files: &mut TempSpace, nodes: [u32; 2]) -> bool {
+        if let Some(spans) = &mut self.spans {
+            let [a, b] = nodes.map(|node| spans.get(files, node));
+            if !a.overlaps(b) {
+                return false;
+            }
+        }
+        self.confirmation.is_none_or(|confirmation| {
+            let similarity = confirmation.similarity;
+            self.sets.similarity(files, nodes, similarity).is_some()
+        })
+    }
 }
 
 impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
-    pub fn new(candidates: I, relations: &'a LockedIndex, confirmation: &'a Confirmation) -> Self {
+    pub fn new(candidates: I, relations: &'a LockedIndex, arguments: &'a ClusterArguments) -> Self {
         ConfirmedClusters {
             candidates,
             relations,
-            confirmation,
-            sets: FeatureSets::new(),
+            arguments,
+            rule: NodeRule {
+                confirmation: arguments.conditions.confirmation.as_ref(),
+                sets: FeatureSets::new(),
+                spans: None,
+            },
         }
     }
 }
 
-/// A new node is identified by the words that identify its candidate node, and one more word: the
-/// number of the new node. The features of its text have the same number in [`FeatureSets`].
+/// A new node is identified by the words of its candidate node, then by its own number. The number
+/// gives access to the features of its text and to its time.
 impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
     ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
 where
@@ -52,8 +86,7 @@ where
     fn graph(&mut self, files: &mut TempSpace, method: Method) -> Graph<Q, D> {
         const { assert!(P == N + 1 && Q == M + 1) };
         let mut found = self.candidates.graph(files, method);
-        let texts = self.read_texts(files, &mut found.members);
-        let (mut rows, new_nodes) = self.split_nodes(files, &mut found.members, texts, found.nodes);
+        let (mut rows, new_nodes) = self.split_nodes(files, &mut found.members, found.nodes);
         let mut graph = Graph::new(share());
         graph.nodes = new_nodes.count;
         let mut numbers = rows.sorted(files, None);
@@ -66,7 +99,7 @@ where
             graph.members.push(files, key, Tid::from_packed(text));
         });
         drop((numbers, rows));
-        self.confirm(files, found, new_nodes, &mut graph);
+        self.confirm(files, found, new_nodes, &mut graph, method);
         graph
     }
 
@@ -77,12 +110,8 @@ where
         ranks: &mut Paged<TempSpace>,
         _: Accept,
     ) {
-        let (sets, similarity) = (&mut self.sets, self.confirmation.similarity);
-        let mut own_files = *files;
-        let mut accept = |a, b| {
-            sets.similarity(&mut own_files, [a, b], similarity)
-                .is_some()
-        };
+        let (rule, mut own_files) = (&mut self.rule, *files);
+        let mut accept = |a, b| rule.accepts(&mut own_files, [a, b]);
         self.candidates.star(files, links, ranks, &mut accept);
     }
 
@@ -100,9 +129,10 @@ where
             .compare(&candidate(member), &candidate(representative))
             .differing;
         let [a, b] = [representative, member].map(|key| key[N] as u32);
-        let similarity = match a == b {
-            true => Some(1.0),
-            false => self.sets.similarity(&mut TempSpace, [a, b], 0.0),
+        let similarity = match self.rule.confirmation {
+            None => None,
+            Some(_) if a == b => Some(1.0),
+            Some(_) => self.rule.sets.similarity(&mut TempSpace, [a, b], 0.0),
         };
         Compared {
             differing,
@@ -116,8 +146,21 @@ where
 /// with the same features have the same hash, but a row without features has a hash of its own.
 type Texts = ExternalSort<TempSpace, 4>;
 
-/// For each candidate node, the numbers of its new nodes. They are consecutive, so only the first
-/// of them is stored.
+/// Returns a hash of some words, as two words.
+fn hash(words: &[u64], bytes: &mut Vec<u8>) -> [u64; 2] {
+    bytes.clear();
+    (words.iter()).for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
+    let hash = feature_hash128(bytes);
+    [(hash >> 64) as u64, hash as u64]
+}
+
+/// Returns words that differ from the hashes of all other rows.
+fn own_hash(row: Tid) -> [u64; 2] {
+    [row.packed(), u64::MAX]
+}
+
+/// Numbers of the new nodes of each candidate node. They are consecutive, so only the first number
+/// of each candidate node is stored.
 struct NewNodes {
     first: Paged<TempSpace>,
     /// Total number of new nodes.
@@ -132,13 +175,13 @@ impl NewNodes {
 }
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
-    /// Reads the text of each row in `members`, which has the rows of the candidate nodes
-    /// ([`Graph::members`]). Appends the features of each text to `self.sets`. Returns an entry for
-    /// each row, with the hash of its text's features and their offset in `self.sets`.
+    /// Reads the text of each row of the candidate nodes, and stores the features of the text.
+    /// Returns the rows with the hashes and offsets of their features.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
         members: &mut ExternalSort<TempSpace, M>,
+        confirmation: &Confirmation,
     ) -> Texts {
         let mut texts = Texts::new(share() / 2);
         let count = members.len();
@@ -148,19 +191,12 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             let member = rows.next(&mut row_files)?;
             Some(Tid::from_packed(member.key[0]))
         };
-        let (sets, mut bytes) = (&mut self.sets, Vec::new());
-        let (relations, confirmation) = (self.relations, self.confirmation);
-        confirmation.for_each_text(relations, count, &mut next, |row, features| {
-            bytes.clear();
-            features
-                .iter()
-                .for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
-            let hash = feature_hash128(&bytes);
-            let (high, low) = match features {
-                // A text without features is not a near-duplicate of any other, so its row gets a
-                // hash of its own.
-                [] => (row.packed(), u64::MAX),
-                _ => ((hash >> 64) as u64, hash as u64),
+        let (sets, mut bytes) = (&mut self.rule.sets, Vec::new());
+        confirmation.for_each_text(self.relations, count, &mut next, |row, features| {
+            let [high, low] = match features {
+                // A text without features is not a near-duplicate of any other.
+                [] => own_hash(row),
+                _ => hash(features, &mut bytes),
             };
             let offset = sets.push(files, features);
             texts.push(files, [row.packed(), high, low, offset], Tid::MIN);
@@ -168,46 +204,71 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         texts
     }
 
-    /// Divides each of the `nodes` candidate nodes into new nodes: rows whose texts have the same
-    /// features. `members` has the rows of the candidate nodes, and `texts` has the features of the
-    /// rows. Returns an entry for each row, and the new nodes of each candidate node. The key of an
-    /// entry is the row's address, and the value is the number of its new node.
+    /// Divides each candidate node into new nodes by the times and features of its rows. The new
+    /// nodes of a candidate node are in the order of the low ends of their times. Returns an entry
+    /// for each row (its address, with the number of its new node as the value), and the numbers of
+    /// the new nodes of each of the `nodes` candidate nodes.
     fn split_nodes(
         &mut self,
         files: &mut TempSpace,
         members: &mut ExternalSort<TempSpace, M>,
-        mut texts: Texts,
         nodes: u32,
     ) -> (ExternalSort<TempSpace, 1>, NewNodes) {
-        // Entry for each row. The key is the candidate node, two words with the hash of the
-        // features, and the row's address. The value is the offset of the features.
-        let mut by_node = ExternalSort::<TempSpace, 4>::new(share() / 2);
-        let mut found = texts.sorted(files, None);
-        let mut text = found.next(files);
-        let none = self.sets.push(files, &[]);
-        members.in_order(files, None, |files, member| {
-            let row = member.key[0];
-            while text.is_some_and(|text| text.key[0] < row) {
-                text = found.next(files);
-            }
-            let known = text.filter(|text| text.key[0] == row).map(|text| text.key);
-            let [_, high, low, offset] = known.unwrap_or([row, row, u64::MAX, none]);
-            by_node.push(
-                files,
-                [member.tid, high, low, row],
-                Tid::from_packed(offset),
-            );
+        let confirmation = self.rule.confirmation;
+        let mut texts = confirmation.map(|texts| self.read_texts(files, members, texts));
+        let mut texts = texts.as_mut().map(|texts| texts.sorted(files, None));
+        let arguments = self.arguments;
+        let mut times = arguments.conditions.window.as_ref().map(|window| {
+            let table = self.relations.table();
+            RowTimes::read(files, table, window, arguments.filter.as_ref())
         });
-        drop((found, texts));
+        // Entry for each row. The key is the candidate node, two words with the low end of the
+        // time, two words with the hash, and the row's address. The value is the offset of the
+        // features.
+        let mut by_node = ExternalSort::<TempSpace, 6>::new(share() / 2);
+        let none = self.rule.sets.push(files, &[]);
+        let (mut text, mut bytes) = (None::<Entry<4>>, Vec::new());
+        members.in_order(files, None, |files, member| {
+            let row = Tid::from_packed(member.key[0]);
+            let ([mut high, mut low], mut offset) = ([0; 2], none);
+            if let Some(texts) = &mut texts {
+                while text.is_none_or(|text| text.key[0] < row.packed()) {
+                    text = texts.next(files);
+                    if text.is_none() {
+                        break;
+                    }
+                }
+                match text.filter(|text| text.key[0] == row.packed()) {
+                    Some(text) => [_, high, low, offset] = text.key,
+                    None => [high, low] = own_hash(row),
+                }
+            }
+            let mut start = [0; 2];
+            if let Some(times) = &mut times {
+                let span = times.get(files, row);
+                let [a, b, c, d] = span.unwrap_or(Span::NOWHERE).to_words();
+                start = [a, b];
+                [high, low] = match span {
+                    Some(_) => hash(&[high, low, c, d], &mut bytes),
+                    None => own_hash(row),
+                };
+            }
+            let [a, b] = start;
+            let key = [member.tid, a, b, high, low, row.packed()];
+            by_node.push(files, key, Tid::from_packed(offset));
+        });
+        drop(texts);
         let mut rows = ExternalSort::<TempSpace, 1>::new(share() / 2);
         let first = Paged::new(files, nodes as usize + 1, share() / 8, |_| 0);
         let mut new_nodes = NewNodes { first, count: 0 };
-        let mut last: Option<[u64; 3]> = None;
+        let mut last: Option<[u64; 5]> = None;
         let mut next_node = 0;
-        let sets = &mut self.sets;
+        let rule = &mut self.rule;
+        rule.spans = times.as_ref().map(|_| Spans::new(files, share()));
         by_node.in_order(files, None, |files, entry| {
-            let [node, high, low, row] = entry.key;
-            if last.replace([node, high, low]) != Some([node, high, low]) {
+            let [node, a, b, high, low, row] = entry.key;
+            let new = [node, a, b, high, low];
+            if last.replace(new) != Some(new) {
                 while next_node <= node {
                     new_nodes
                         .first
@@ -217,7 +278,11 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
                 if new_nodes.count == u32::MAX - 1 {
                     too_many();
                 }
-                sets.set_number(files, new_nodes.count, entry.tid);
+                rule.sets.set_number(files, new_nodes.count, entry.tid);
+                if let (Some(spans), Some(times)) = (&mut rule.spans, &mut times) {
+                    let span = times.get(files, Tid::from_packed(row));
+                    spans.push(files, span.unwrap_or(Span::NOWHERE));
+                }
                 new_nodes.count += 1;
             }
             rows.push(files, [row], number(new_nodes.count - 1));
@@ -231,14 +296,15 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, new_nodes)
     }
 
-    /// Adds the pairs of new nodes with similar texts to `graph`. `found` is the graph of the
-    /// candidate nodes. If a candidate node is crowded, its new nodes are also crowded in `graph`.
+    /// Adds to `graph` the pairs of new nodes whose texts and times are near each other. Marks the
+    /// new nodes of crowded candidate nodes as crowded. `found` is the graph of the candidates.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,
         mut found: Graph<M, D>,
         mut new_nodes: NewNodes,
         graph: &mut Graph<Q, D>,
+        method: Method,
     ) {
         let mut is_crowded = Paged::new(files, found.nodes as usize, share() / 8, |_| 0);
         found.crowded.as_added(files, |files, entry| {
@@ -251,23 +317,51 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             }
         });
         let mut pairs = ExternalSort::<TempSpace, 1>::new(share() / 2);
-        // The new nodes of one candidate node are near each other by the index, so their texts are
-        // compared. The method `star` compares the new nodes of crowded candidate nodes later.
+        // If only times are compared, a chain of pairs connects the same nodes as all pairs.
+        let is_chain = method == Method::Connected && self.rule.confirmation.is_none();
+        let spans = &mut self.rule.spans;
+        let mut add = |files: &mut TempSpace, nodes: [core::ops::Range<u32>; 2]| {
+            let mut push = |files: &mut TempSpace, a: u32, b: u32| {
+                pairs.push(files, [join(a.min(b), a.max(b))], Tid::MIN);
+            };
+            match spans {
+                Some(spans) if is_chain => for_each_link(files, nodes, spans, &mut push),
+                Some(spans) => for_each_pair(files, nodes, spans, &mut push),
+                None => all_pairs(files, nodes, &mut push),
+            }
+        };
+        // The new nodes of one candidate node are near each other by the index, so their texts and
+        // times are compared. The method `star` compares the new nodes of crowded candidate nodes
+        // later.
         for node in 0..found.nodes {
             let new = new_nodes.of(files, node);
             if new.len() > 1 && is_crowded.get(files, node) == 0 {
-                for (a, b) in new
-                    .clone()
-                    .flat_map(|a| (a + 1..new.end).map(move |b| (a, b)))
-                {
-                    pairs.push(files, [join(a, b)], Tid::MIN);
-                }
+                add(files, [new.clone(), new]);
             }
         }
-        pairs_of_ends(files, &mut found, &mut new_nodes, &mut pairs);
+        let has_times = self.arguments.conditions.window.is_some();
+        let mut open: Option<([u64; 2], u32)> = None;
+        found.ends.in_order(files, None, |files, end| {
+            let [pair, rest] = end.key;
+            let (scope, node) = split(rest);
+            let pair = [pair, u64::from(scope)];
+            let Some((_, other)) = open.take().filter(|(open, _)| *open == pair) else {
+                open = Some((pair, node));
+                return;
+            };
+            // Pairs of two crowded nodes may be omitted. With times, they may be very many.
+            let is_omitted = has_times
+                && [node, other]
+                    .iter()
+                    .all(|&node| is_crowded.get(files, node) == 1);
+            if !is_omitted {
+                let nodes = [node, other].map(|node| new_nodes.of(files, node));
+                add(files, nodes);
+            }
+        });
         drop(found);
-        let mut progress = Progress::new("comparing texts", "pairs", pairs.len() as f64);
-        let (sets, similarity) = (&mut self.sets, self.confirmation.similarity);
+        let mut progress = Progress::new("comparing near rows", "pairs", pairs.len() as f64);
+        let rule = &mut self.rule;
         let (mut last, mut count) = (None, 0);
         pairs.in_order(files, None, |files, pair| {
             progress.advance(1);
@@ -275,7 +369,7 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
                 return;
             }
             let (a, b) = split(pair.key[0]);
-            if sets.similarity(files, [a, b], similarity).is_some() {
+            if rule.accepts(files, [a, b]) {
                 for node in [a, b] {
                     graph.ends.push(files, [count, join(0, node)], Tid::MIN);
                 }
@@ -286,26 +380,21 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 }
 
-/// For each pair of candidate nodes in `found.ends`, adds to `pairs` each new node of one candidate
-/// node with each new node of the other.
-fn pairs_of_ends<const M: usize, const D: usize>(
+/// Passes each pair of a node of one range and a node of the other to `push`. If both ranges are
+/// the same, passes each pair of two of its nodes once.
+fn all_pairs(
     files: &mut TempSpace,
-    found: &mut Graph<M, D>,
-    new_nodes: &mut NewNodes,
-    pairs: &mut ExternalSort<TempSpace, 1>,
+    [first, second]: [core::ops::Range<u32>; 2],
+    push: &mut impl FnMut(&mut TempSpace, u32, u32),
 ) {
-    let mut open: Option<([u64; 2], u32)> = None;
-    found.ends.in_order(files, None, |files, end| {
-        let [pair, rest] = end.key;
-        let (scope, node) = split(rest);
-        let pair = [pair, u64::from(scope)];
-        let Some((_, other)) = open.take().filter(|(open, _)| *open == pair) else {
-            open = Some((pair, node));
-            return;
+    let is_one = first == second;
+    for a in first {
+        pgrx::check_for_interrupts!();
+        let others = if is_one {
+            a + 1..second.end
+        } else {
+            second.clone()
         };
-        let [ours, others] = [node, other].map(|node| new_nodes.of(files, node));
-        for (a, b) in ours.flat_map(|a| others.clone().map(move |b| (a, b))) {
-            pairs.push(files, [join(a.min(b), a.max(b))], Tid::MIN);
-        }
-    });
+        others.for_each(|b| push(files, a, b));
+    }
 }

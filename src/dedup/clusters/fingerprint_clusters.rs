@@ -51,18 +51,22 @@ pub fn find(relations: &LockedIndex, arguments: &ClusterArguments, radius: u32, 
             part: Part::All,
             invisible: TidList::new(),
             singletons: arguments.singletons,
-            is_confirmed: arguments.confirmation.is_some(),
+            is_confirmed: !arguments.conditions.is_empty(),
+            max_rows: match &arguments.conditions.window {
+                Some(_) => MAX_PAIRS,
+                None => u32::MAX,
+            },
         };
         if !arguments.exhaustive {
             check_fingerprints(relations, &index, &search.plan);
         }
-        let Some(confirmation) = &arguments.confirmation else {
+        if arguments.conditions.is_empty() {
             return find_clusters::<N, { N + 1 }, { N + 1 }>(
                 &mut search, relations, arguments, give,
             );
-        };
+        }
         let mut confirmed = ConfirmedClusters::<_, N, { N + 1 }>::new(
-            search, relations, confirmation,
+            search, relations, arguments,
         );
         find_clusters::<{ N + 1 }, { N + 2 }, { N + 1 }>(
             &mut confirmed, relations, arguments, give,
@@ -88,9 +92,12 @@ struct NodeSearch<'a, const N: usize> {
     invisible: TidList,
     /// True if fingerprints without a pair become nodes as well.
     singletons: bool,
-    /// True if the texts of all pairs are compared afterwards. A forest is then not enough, because
-    /// some of its pairs may be rejected.
+    /// True if the texts or times of all pairs are compared, so that a forest of pairs is not
+    /// enough.
     is_confirmed: bool,
+    /// Number of rows above which a fingerprint is crowded for the method `star`, because rows of
+    /// equal fingerprints are compared with each other.
+    max_rows: u32,
 }
 
 impl<const N: usize, const M: usize> ClusterMetric<N, M, M> for NodeSearch<'_, N> {
@@ -207,11 +214,15 @@ impl<const N: usize> NodeSearch<'_, N> {
                 || !wanted.contains(files, entry)
         };
         let ends = find_ends(index, &self.plan, thinning, &mut is_skipped, files);
+        let max_rows = match thinning {
+            Thinning::Degree(MAX_PAIRS) => self.max_rows,
+            _ => u32::MAX,
+        };
         let mut builder = NodeBuilder::new(
             &index.block_layout,
             PairEnds::new(ends, files),
             RowLookup::new(self.relations, index),
-            GraphWriter::new(thinning, &mut self.invisible),
+            GraphWriter::new(thinning, max_rows, &mut self.invisible),
             self.singletons,
         );
         let mut scan = KeyOrderScan::new(index.block_layout.clone());

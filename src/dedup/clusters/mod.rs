@@ -8,6 +8,7 @@ mod methods;
 mod node_builder;
 mod scope_parts;
 mod signature_clusters;
+mod time_sweep;
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;
@@ -16,6 +17,7 @@ use super::bound::SearchBound;
 use super::compared::Compared;
 use super::confirm::{ConfirmArgument, Confirmation, search_bound};
 use super::source::find_bounded_index;
+use super::window::{WindowArgument, WindowOfTable};
 use methods::Method;
 use neardup_pg::caller_sql::Condition;
 use neardup_pg::errors::UserError;
@@ -30,7 +32,7 @@ export! {
 }
 
 /// `neardup_clusters(relation, radius, similarity, method, keep, column_name, filter, singletons,
-/// exhaustive, confirm)`.
+/// exhaustive, confirm, row_time, within)`.
 fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         for (n, name) in [(0, "relation"), (3, "method")] {
@@ -40,6 +42,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
         }
         let flag = |n| !call.is_null(n) && call.bool(n);
         let (confirm, bound) = ConfirmArgument::read(call, 9, [1, 2]);
+        let window = WindowArgument::read(call, 10, 11);
         let (function, column) = (call.function_oid(), call.name(5));
         let index = find_bounded_index(function, call.oid(0), column.as_deref(), bound);
         let relations = LockedIndex::open_for_reading(index);
@@ -50,7 +53,10 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
             filter: call.text(6).map(|text| Condition::parse("filter", &text)),
             singletons: flag(7),
             exhaustive: flag(8),
-            confirmation,
+            conditions: PairConditions {
+                confirmation,
+                window: window.map(|window| window.of_table(relations.table())),
+            },
         };
         // Checks the caller's expressions before the search, which may take a long time. An invalid
         // expression thus raises an error at once.
@@ -96,9 +102,21 @@ struct ClusterArguments {
     /// True if the work of the search is not limited. Otherwise a search that takes too much work
     /// raises an error.
     exhaustive: bool,
-    /// Condition that the texts of two rows must meet if the rows are near each other by the index.
-    /// `None` if texts are not compared.
+    conditions: PairConditions,
+}
+
+/// Conditions on two rows that are near each other by the index.
+struct PairConditions {
+    /// Condition on the texts of the rows. `None` if the index decides.
     confirmation: Option<Confirmation>,
+    /// Condition on the times of the rows. `None` for rows of all times.
+    window: Option<WindowOfTable>,
+}
+
+impl PairConditions {
+    fn is_empty(&self) -> bool {
+        self.confirmation.is_none() && self.window.is_none()
+    }
 }
 
 /// Callback that adds a row to the result: the addresses of a member and of its representative, the

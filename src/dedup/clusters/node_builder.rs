@@ -240,13 +240,17 @@ pub struct GraphWriter<'a, const N: usize, const M: usize> {
     scope_nodes: Vec<(u32, u32)>,
     /// Number of pairs of the current fingerprint.
     degree: u32,
+    /// Number of visible rows of the current fingerprint.
+    rows: u32,
+    /// Number of rows above which a fingerprint is crowded.
+    max_rows: u32,
 }
 
 impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
-    /// Creates a writer with an empty graph. The writer adds entries without a visible row to
-    /// `invisible`. If `thinning` limits the number of pairs of a fingerprint, the nodes of
-    /// fingerprints with more pairs are also added to the graph's crowded nodes.
-    pub fn new(thinning: Thinning, invisible: &'a mut TidList) -> Self {
+    /// Creates a writer with an empty graph. It adds entries without a visible row to `invisible`.
+    /// If `thinning` limits the pairs of a fingerprint, fingerprints with more pairs, or with more
+    /// than `max_rows` rows, also become crowded nodes.
+    pub fn new(thinning: Thinning, max_rows: u32, invisible: &'a mut TidList) -> Self {
         GraphWriter {
             graph: Graph::new(share()),
             thinning,
@@ -254,6 +258,8 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
             fingerprint: [0; N],
             scope_nodes: Vec::new(),
             degree: 0,
+            rows: 0,
+            max_rows,
         }
     }
 
@@ -282,6 +288,7 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
     }
 
     fn add_row(&mut self, files: &mut TempSpace, row: Tid, scope: u32) {
+        self.rows = self.rows.saturating_add(1);
         let known = self.scope_nodes.iter().find(|(other, _)| *other == scope);
         let node = known.map(|(_, node)| *node).unwrap_or_else(|| {
             let node = self.graph.add_node();
@@ -300,7 +307,7 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
             });
         }
         if let Thinning::Degree(max_pairs) = self.thinning
-            && self.degree > max_pairs
+            && (self.degree > max_pairs || self.rows > self.max_rows)
         {
             for &(scope, node) in &self.scope_nodes {
                 let crowded = in_front(u64::from(node), &self.fingerprint);
@@ -309,6 +316,7 @@ impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
         }
         self.scope_nodes.clear();
         self.degree = 0;
+        self.rows = 0;
     }
 }
 

@@ -47,10 +47,10 @@ pub fn find(
             representative: None,
             last: ([0; 2], 0),
         };
-        match &arguments.confirmation {
-            None => find_clusters(&mut nodes, relations, arguments, give),
-            Some(confirmation) => {
-                let mut confirmed = ConfirmedClusters::new(nodes, relations, confirmation);
+        match arguments.conditions.is_empty() {
+            true => find_clusters(&mut nodes, relations, arguments, give),
+            false => {
+                let mut confirmed = ConfirmedClusters::new(nodes, relations, arguments);
                 find_clusters::<2, 3, 4>(&mut confirmed, relations, arguments, give);
             }
         }
@@ -101,10 +101,10 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             buckets: 0,
         };
         let mut pair = 0;
-        // If the texts of all pairs are compared, no row is crowded.
-        let max_pairs = match self.arguments.confirmation {
-            None => MAX_BUCKET_PAIRS,
-            Some(_) => u32::MAX,
+        // If the texts or times of all pairs are compared, no row is crowded.
+        let max_pairs = match self.arguments.conditions.is_empty() {
+            true => MAX_BUCKET_PAIRS,
+            false => u32::MAX,
         };
         for_each_edge(
             index,

@@ -10,6 +10,7 @@ mod in_table_order;
 mod planned_search;
 mod signature_edges;
 mod signature_pairs;
+mod windowed_pairs;
 mod workers;
 
 use neardup_blocktree::key::Tid;
@@ -18,8 +19,10 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::bound::SearchBound;
 use super::compared::Compared;
 use super::confirm::{ConfirmArgument, Confirmation, search_bound};
+use super::row_times::RowTimes;
 use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_bounded_index;
+use super::window::{WindowArgument, WindowOfTable};
 use confirmed_pairs::ConfirmedPairs;
 pub use fingerprint_pairs::FingerprintPairs;
 use neardup_pg::caller_sql::Condition;
@@ -28,14 +31,17 @@ use neardup_pg::fmgr::{Call, export};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::srf::SetReturning;
 use neardup_pg::storage::heap_fetch::note_read;
+use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::tid::item_pointer;
 pub use signature_pairs::SignaturePairs;
+use windowed_pairs::WindowedPairs;
 
 export! {
     guarded "neardup_pairs" => pairs;
 }
 
-/// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive, confirm)`.
+/// `neardup_pairs(relation, radius, similarity, column_name, filter, exhaustive, confirm, row_time,
+/// within)`.
 fn pairs(call: &mut Call) -> pg_sys::Datum {
     if !call.is_asked_for_all() {
         return call.return_set(PairSet::from_call);
@@ -103,6 +109,7 @@ impl PairSet {
             return None;
         }
         let (confirm, bound) = ConfirmArgument::read(call, 6, [1, 2]);
+        let window = WindowArgument::read(call, 7, 8);
         let arguments = PairArguments {
             filter: call.text(4).map(|text| Condition::parse("filter", &text)),
             exhaustive: !call.is_null(5) && call.bool(5),
@@ -112,7 +119,14 @@ impl PairSet {
         // Raises an error if the caller may not read the table.
         let relations = LockedIndex::open_for_reading(index);
         let (bound, confirmation) = search_bound(confirm, bound, function, &relations);
-        Some(PairSet::new(&relations, bound, &arguments, confirmation))
+        let window = window.map(|window| window.of_table(relations.table()));
+        Some(PairSet::new(
+            &relations,
+            bound,
+            &arguments,
+            window.as_ref(),
+            confirmation,
+        ))
     }
 
     /// Begins the search for all pairs within a bound in an index.
@@ -120,6 +134,7 @@ impl PairSet {
         relations: &LockedIndex,
         bound: SearchBound,
         arguments: &PairArguments,
+        window: Option<&WindowOfTable>,
         confirmation: Option<Confirmation>,
     ) -> Self {
         if let Some(filter) = &arguments.filter {
@@ -134,6 +149,11 @@ impl PairSet {
                 Box::new(pairs)
             }
         };
+        if let Some(window) = window {
+            let filter = arguments.filter.as_ref();
+            let times = RowTimes::read(&mut TempSpace, relations.table(), window, filter);
+            search = Box::new(WindowedPairs { search, times });
+        }
         note_read(relations.index());
         let confirmed = confirmation
             .map(|confirmation| ConfirmedPairs::new(&mut *search, relations, &confirmation));

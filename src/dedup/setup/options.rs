@@ -6,6 +6,7 @@ use pgrx::PgSqlErrorCode;
 use super::Goal;
 use super::object_names::ObjectNames;
 use crate::dedup::trigger::names;
+use crate::dedup::trigger::time_window::TimeWindow;
 use crate::dedup::trigger::trigger_arguments::Arguments;
 use neardup_pg::errors::{UserError, shown};
 use neardup_pg::rel::Rel;
@@ -22,9 +23,8 @@ const NOT_ALLOWED: [&str; 7] = [
     "function",
 ];
 
-/// Further options that the caller cannot pass with the action `search`, because they have a
-/// meaning only for triggers.
-const ONLY_TRIGGERS: [&str; 4] = ["confirm", "key", "manual", "notice"];
+/// Options that have a meaning for triggers but not for searches.
+const ONLY_TRIGGERS: [&str; 6] = ["confirm", "key", "manual", "notice", "time", "within"];
 
 /// Returns the arguments of the triggers as texts: the names of the fingerprint column and of the
 /// text column `text`, then the options `similarity`, `action` and (if rows are marked) `mark`,
@@ -96,7 +96,8 @@ pub fn parse(table: Rel, goal: Goal, names: &ObjectNames, written: &[CString]) -
     });
     let confirmed = arguments.confirm.as_ref().map(|confirm| &confirm.column);
     let columns = arguments.scope.iter().chain(&arguments.key);
-    let mut columns = columns.chain(confirmed);
+    let timed = arguments.time.as_ref().map(|time| &time.column);
+    let mut columns = columns.chain(confirmed).chain(timed);
     if let Some(column) = columns.find(|column| table.column_number(column).is_none()) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
@@ -110,6 +111,9 @@ pub fn parse(table: Rel, goal: Goal, names: &ObjectNames, written: &[CString]) -
         .hint("Write the name exactly as it is stored. Upper and lower case are different.")
         .raise();
     }
+    let time = arguments.time.as_ref();
+    let time = time.and_then(|time| table.column_number(&time.column));
+    TimeWindow::new(table, time, &arguments);
     if let (Goal::Mark, Some(condition)) = (goal, arguments.manual.condition()) {
         condition.check(table);
     }

@@ -187,6 +187,8 @@ fn update_of(subject: &Subject) -> Vec<u8> {
     columns.extend(subject.arguments.scope.iter().cloned());
     let confirmed = subject.arguments.confirm.as_ref();
     columns.extend(confirmed.map(|confirm| confirm.column.clone()));
+    let timed = subject.arguments.time.as_ref();
+    columns.extend(timed.map(|time| time.column.clone()));
     // The server rejects a column that is listed twice.
     let mut names: Vec<Vec<u8>> = Vec::new();
     for column in &columns {

@@ -10,6 +10,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use super::bound_argument::{BoundArgument, max_distance};
 use super::extension_types::ExtensionTypes;
 use super::names;
+use super::time_window::TimeWindow;
 use super::trigger_arguments::{Action, Arguments};
 use crate::am::cost::search_cost;
 use crate::am::index::metric_of;
@@ -41,6 +42,8 @@ pub struct NamedColumns {
     /// Scope columns, in the order of the arguments. Only rows with equal values in them are
     /// compared.
     pub scope: Vec<i16>,
+    /// Column of the times or ranges. `None` without the option `time`.
+    pub time: Option<i16>,
 }
 
 impl NamedColumns {
@@ -65,6 +68,8 @@ impl NamedColumns {
         let scope = (arguments.scope.iter())
             .map(|name| column(name, "The option \"scope\""))
             .collect();
+        let time =
+            (arguments.time.as_ref()).map(|time| column(&time.column, "The option \"time\""));
         if key.is_none() && matches!(arguments.action, Action::Mark(_) | Action::Log(_)) {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
@@ -96,6 +101,7 @@ impl NamedColumns {
             compared_text,
             mark,
             scope,
+            time,
         }
     }
 }
@@ -106,6 +112,8 @@ pub struct Columns {
     named: NamedColumns,
     /// Scope columns, in index order. Only rows with equal values in them are compared.
     pub scope: Vec<EqualColumn>,
+    /// Condition on the times of compared rows. `None` without the option `time`.
+    pub window: Option<TimeWindow>,
     /// The index in which the trigger looks up near rows.
     pub index: pg_sys::Oid,
     pub metric: IndexMetric,
@@ -137,6 +145,7 @@ impl Columns {
         };
         arguments.or_invalid(arguments.near.max_distance(any_width));
         arguments.or_invalid(arguments.check_similarity());
+        let window = TimeWindow::new(table, named.time, arguments);
         let found = find_index(table, &named, arguments);
         let Some((index, scope, metric, limit)) = found else {
             no_index(table, arguments, holds_signatures);
@@ -144,6 +153,7 @@ impl Columns {
         Columns {
             named,
             scope,
+            window,
             index,
             metric,
             limit,

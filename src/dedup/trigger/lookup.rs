@@ -18,12 +18,13 @@ use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::row_lock::{Locked, Mode, SeenRow, wait_for};
 use neardup_pg::slot::Slot;
+use neardup_pg::time_span::Span;
 use neardup_pg::value::{OwnedValue, Value};
 
 /// New row, or new version of a row, that is compared with existing rows.
 pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
-    /// Fingerprint and scope of the new row.
+    /// Fingerprint, scope and time of the new row.
     pub compared: &'a ComparedValue,
     /// Text of the new row, which is compared with the texts of near rows. `None` if the
     /// fingerprint decides.
@@ -58,6 +59,8 @@ pub struct NearRow {
     pub unseen: bool,
     /// Fingerprint or signature of the existing row.
     pub fingerprint: OwnedValue,
+    /// Span of the existing row's time. `None` without the option `time`.
+    pub time: Option<Span>,
     /// The existing row, for locking it.
     pub row: SeenRow,
 }
@@ -75,6 +78,7 @@ impl NearRow {
             fingerprint: fingerprint
                 .expect("a near row has a fingerprint")
                 .to_owned(),
+            time: (columns.window.as_ref()).and_then(|window| window.span(slot.get(window.column))),
             row: SeenRow::new(table, slot),
         }
     }
@@ -243,9 +247,9 @@ fn lookup(
     }
 }
 
-/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None` if
-/// the existing row has a mark, is in another scope, or is farther away than `columns.limit`. Also
-/// returns `None` for the version that an UPDATE replaces.
+/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None`
+/// unless the existing row is an original in the same scope and window, within `columns.limit`.
+/// Also returns `None` for the version that an UPDATE replaces.
 pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     let is_marked = || columns.mark.is_some_and(|mark| row.get(mark).is_some());
     if query.own_row.is_version(row) || is_marked() {

@@ -23,6 +23,7 @@ mod own_row;
 mod remark;
 mod requirements;
 mod text_comparison;
+pub(super) mod time_window;
 pub(super) mod trigger_arguments;
 mod usage;
 
@@ -61,7 +62,8 @@ struct State {
     flight: Flight,
     /// Comparison of texts that confirms near rows. `None` without `confirm=`.
     texts: Option<TextComparison>,
-    /// True if a generated column is part of the key or of a scope, or is the compared text.
+    /// True if a generated column is part of the key or of a scope, or has the compared text or the
+    /// time.
     needs_generated: bool,
     /// True if the client gets a notice of each row that the trigger skips.
     notice: bool,
@@ -119,6 +121,7 @@ impl State {
         let needs_generated = (columns.key.into_iter())
             .chain(flight.scope_columns(&columns))
             .chain(texts.as_ref().map(|texts| texts.column))
+            .chain(columns.time)
             .any(|column| table.is_stored_generated(column));
         let by_hand = ByHand::new(&arguments, table, &columns);
         State {
@@ -155,8 +158,8 @@ impl State {
         self.hold_off_markers(&incoming, stays);
         let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
-            // A row whose fingerprint or scope is NULL is not near any row, like NULL in a unique
-            // constraint.
+            // A row whose fingerprint, scope or time is NULL is not near any row, like NULL in a
+            // unique constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
                 incoming.row.set_null(self.columns.mark);
             }
@@ -216,21 +219,34 @@ impl State {
                 false => (false, stored(by_hand)),
             },
         };
-        let compared = fingerprint.zip(scope);
+        // `None` for a row that is not near any row because of its time.
+        let time = match &columns.window {
+            None => Some(None),
+            Some(window) => {
+                let row = complete.as_ref().unwrap_or(&row);
+                window.span(row.get(window.column)).map(Some)
+            }
+        };
+        let compared = fingerprint.zip(scope).zip(time);
+        let compared = compared.map(|((fingerprint, scope), time)| ComparedValue {
+            fingerprint,
+            scope,
+            time,
+        });
         Incoming {
             table,
             row,
             old,
             complete,
-            compared: compared.map(|(fingerprint, scope)| ComparedValue { fingerprint, scope }),
+            compared,
             recheck,
             by_hand,
             released,
         }
     }
 
-    /// Returns whether an UPDATE keeps the row's fingerprint, scope and compared text. Returns
-    /// false for an INSERT.
+    /// Returns whether an UPDATE keeps the row's fingerprint, scope, time and compared text.
+    /// Returns false for an INSERT.
     fn stays(&self, incoming: &Incoming) -> bool {
         let (columns, Some(old), Some(new)) = (&self.columns, incoming.old, &incoming.compared)
         else {
@@ -243,7 +259,10 @@ impl State {
                 (old, new) => old.is_none() && new.is_none(),
             }
         });
+        let keeps_time = (columns.window.as_ref())
+            .is_none_or(|window| window.span(old.get(window.column)) == new.time);
         keeps_text
+            && keeps_time
             && (old.get(columns.fingerprint))
                 .is_some_and(|old| columns.metric.distance(old, new.fingerprint.get()) == Some(0))
             && (columns.scope.iter().zip(&new.scope)).all(|(column, value)| {
@@ -313,8 +332,8 @@ impl State {
 
     /// Last phase: looks for an existing row that the new row is a near-duplicate of. If there is
     /// one, runs the trigger's action. Returns the row to write, or `None` if no row is written.
-    /// `compared` has the row's fingerprint and scope. `again` is true if the row had a mark that
-    /// does not name an original any more.
+    /// `compared` has the row's fingerprint, scope and time. `again` is true if the row had a mark
+    /// that does not name an original any more.
     fn compare<'a>(
         &self,
         incoming: Incoming<'a, '_>,
@@ -384,6 +403,7 @@ impl State {
             let mut original = query.compared.clone();
             if let Some(found) = &found {
                 original.fingerprint = found.fingerprint.clone();
+                original.time = found.time;
             }
             joined::keep(cache_key, key, original);
         }
@@ -399,7 +419,8 @@ struct Incoming<'a, 'o> {
     old: Option<&'o NewRow<'a>>,
     /// The row with its generated columns. `None` if the trigger does not need them.
     complete: Option<NewRow<'a>>,
-    /// Fingerprint and scope of the row. `None` if the fingerprint or a scope value is NULL.
+    /// Values by which the row is compared. `None` if the fingerprint, a scope value or the time is
+    /// NULL.
     compared: Option<ComparedValue>,
     /// True if the AFTER trigger has removed the row's mark, so that the row is compared again.
     recheck: bool,

@@ -58,8 +58,9 @@ pub fn changed(call: &mut TriggerCall, updated: bool) {
     };
     if let Some(new) = new {
         let compared = [key, columns.fingerprint].into_iter();
-        let mut compared =
-            (compared.chain(columns.scope.iter().copied())).chain(columns.compared_text);
+        let mut compared = (compared.chain(columns.scope.iter().copied()))
+            .chain(columns.compared_text)
+            .chain(columns.time);
         let same = |column| match (old.get(column), new.get(column)) {
             (Some(old), Some(new)) => old.image_eq(new),
             (old, new) => old.is_none() && new.is_none(),

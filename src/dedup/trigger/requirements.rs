@@ -47,9 +47,9 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
                  columns."
             }
             false => {
-                "The trigger must fire for INSERT and UPDATE. If the trigger has a column list, \
-                 the list must contain these columns: the fingerprint column or its text column, \
-                 the scope columns, the mark column, and the column that the option confirm names."
+                "The trigger must fire for INSERT and UPDATE. A column list must contain the \
+                 columns of the fingerprint or its text, of the scope, of the mark, and those in \
+                 confirm= and time=."
             }
         })
         .hint(create(
@@ -114,7 +114,8 @@ fn unseen_columns(
     let scope = columns.scope.iter().map(|scope| scope.column);
     let wanted = (texts.chain([source]).chain(scope))
         .chain(columns.mark)
-        .chain(columns.compared_text);
+        .chain(columns.compared_text)
+        .chain(columns.time);
     let mut unseen: Vec<i16> = wanted
         .flat_map(|column| unseen_sources(table, trigger, column))
         .collect();

@@ -52,6 +52,15 @@ impl Manual {
     }
 }
 
+/// Options `time` and `within`: rows are compared if their times are near.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeArgument {
+    /// Name of the column with the times or ranges.
+    pub column: CString,
+    /// Maximum distance of two times, as written. `None` for ranges.
+    pub within: Option<CString>,
+}
+
 /// Option `confirm`: the texts of near rows are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confirm {
@@ -99,6 +108,8 @@ pub struct Arguments {
     pub key: Option<CString>,
     /// Scope columns, whose values must be equal in compared rows.
     pub scope: Vec<CString>,
+    /// Condition on the times of compared rows. `None` if rows are compared at all times.
+    pub time: Option<TimeArgument>,
     /// True if the client gets a notice of each row that the trigger skips.
     pub notice: bool,
     /// Whether the trigger obeys the marks that statements set.
@@ -112,7 +123,7 @@ pub struct Arguments {
 
 /// Names of the trigger's own options. All other options belong to the function that makes
 /// fingerprints.
-pub const OPTIONS: [&str; 12] = [
+pub const OPTIONS: [&str; 14] = [
     "radius",
     "similarity",
     "action",
@@ -125,6 +136,8 @@ pub const OPTIONS: [&str; 12] = [
     "scope",
     "function",
     "confirm",
+    "time",
+    "within",
 ];
 
 /// Arguments of a trigger, divided into column names and options.
@@ -250,6 +263,18 @@ impl Sorted {
         Confirm::new(column, self.get("similarity"), NEAR_DUPLICATE_SIMILARITY).map(Some)
     }
 
+    fn time(&self) -> Result<Option<TimeArgument>, String> {
+        let within = self.get("within").map(CStr::to_owned);
+        match (self.column_option("time")?, within) {
+            (Some(column), within) => Ok(Some(TimeArgument { column, within })),
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(
+                "The option \"within\" requires the column of the times, such as time=published."
+                    .into(),
+            ),
+        }
+    }
+
     fn near(&self, confirm: Option<&Confirm>) -> Result<BoundArgument, String> {
         if let Some(confirm) = confirm {
             return Ok(match self.get("radius") {
@@ -324,15 +349,18 @@ impl Arguments {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
-    /// Returns whether two triggers compare the same rows: they have the same fingerprint and scope
-    /// columns.
+    /// Returns whether two triggers compare the same rows: they have the same columns of
+    /// fingerprint, scope and time.
     pub fn compares_alike(&self, other: &Self) -> bool {
+        let time = |arguments: &Self| arguments.time.as_ref().map(|time| time.column.clone());
         let sorted = |scope: &[CString]| {
             let mut scope = scope.to_vec();
             scope.sort();
             scope
         };
-        self.fingerprint == other.fingerprint && sorted(&self.scope) == sorted(&other.scope)
+        self.fingerprint == other.fingerprint
+            && sorted(&self.scope) == sorted(&other.scope)
+            && time(self) == time(other)
     }
 
     /// Returns whether two triggers differ at most in their bound, their action and the mark
@@ -343,6 +371,7 @@ impl Arguments {
             && self.text == other.text
             && self.key == other.key
             && self.scope == other.scope
+            && self.time == other.time
             && self.notice == other.notice
             && self.manual == other.manual
             && self.function == other.function
@@ -443,6 +472,7 @@ impl Arguments {
             action: sorted.action()?,
             key: sorted.column_option("key")?,
             scope: sorted.columns_option("scope", "site,language")?,
+            time: sorted.time()?,
             notice: sorted.flag("notice", false)?,
             manual: sorted.manual(),
             function: sorted.get("function").map(CStr::to_owned),

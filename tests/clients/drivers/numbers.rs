@@ -181,41 +181,41 @@ const CALLS: &[(&str, &[&str])] = &[
     ("neardup_diff_html(text,text,integer)", &[BODY, OTHER, "1"]),
     ("neardup_diff_ansi(text,text,integer)", &[BODY, OTHER, "1"]),
     (
-        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text)",
+        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text,text,interval)",
         &["'docs'", "1"],
     ),
     (
-        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text)",
+        "neardup_pairs(regclass,integer,double precision,name,text,boolean,text,text,interval)",
         &["'docs'", "", "0.9"],
     ),
     (
         "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean,\
-         text)",
+         text,text,interval)",
         &["'docs'", "1"],
     ),
     (
         "neardup_clusters(regclass,integer,double precision,text,text,name,text,boolean,boolean,\
-         text)",
+         text,text,interval)",
         &["'docs'", "NULL", "0.9"],
     ),
     (
         "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean,\
-         text)",
+         text,text,interval)",
         &["NULL::int", "'docs'", "1"],
     ),
     (
         "neardup_pairs_by_key(anyelement,regclass,integer,double precision,text,name,text,boolean,\
-         text)",
+         text,text,interval)",
         &["NULL::int", "'docs'", "", "0.9"],
     ),
     (
         "neardup_clusters_by_key(anyelement,regclass,integer,double precision,text,text,text,name,\
-         text,boolean,boolean,text)",
+         text,boolean,boolean,text,text,interval)",
         &["NULL::int", "'docs'", "1"],
     ),
     (
         "neardup_clusters_by_key(anyelement,regclass,integer,double precision,text,text,text,name,\
-         text,boolean,boolean,text)",
+         text,boolean,boolean,text,text,interval)",
         &["NULL::int", "'docs'", "", "0.9"],
     ),
     (

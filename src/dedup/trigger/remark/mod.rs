@@ -181,8 +181,8 @@ struct Job<'a> {
     marks: Marks,
     manual: Manual,
     order: TypeOrder,
-    /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint, scope and
-    /// compared text of each row, in the order of preference, then in key order.
+    /// Query that reads the address, the columns of [`Manual`], key, mark, fingerprint, scope, time
+    /// and compared text of each row, in the order of preference, then in key order.
     read: CString,
     /// Query that returns which of two rows comes first in the order of preference. The parameters
     /// are the addresses of both rows, and the result is one of these addresses. `None` if rows are
@@ -224,6 +224,7 @@ impl<'a> Job<'a> {
         let read: Vec<Vec<u8>> = [key, mark, columns.fingerprint]
             .into_iter()
             .chain(scope)
+            .chain(columns.time)
             .chain(columns.compared_text)
             .map(name)
             .collect();
@@ -282,20 +283,29 @@ impl<'a> Job<'a> {
                 key,
                 mark,
                 fingerprint,
-                scope_and_text @ ..,
+                others @ ..,
             ] = row
             else {
                 return;
             };
-            let (scope, text) = scope_and_text.split_at(self.rule.columns.scope.len());
-            let text = text.first().and_then(Option::as_ref);
+            let (scope, others) = others.split_at(self.rule.columns.scope.len());
+            let (time, text) = others.split_at(usize::from(self.rule.columns.window.is_some()));
+            let [time, text] = [time, text].map(|value| value.first().and_then(Option::as_ref));
             let is_true = |value: &Option<OwnedValue>| {
                 value.as_ref().is_some_and(|value| value.get().as_bool())
             };
             let mark = mark.as_ref().map(OwnedValue::get);
             let scope: Option<Vec<OwnedValue>> = scope.iter().cloned().collect();
-            let compared = fingerprint.clone().zip(scope);
-            let value = compared.map(|(fingerprint, scope)| ComparedValue { fingerprint, scope });
+            let time = match &self.rule.columns.window {
+                None => Some(None),
+                Some(window) => window.span(time.map(OwnedValue::get)).map(Some),
+            };
+            let compared = fingerprint.clone().zip(scope).zip(time);
+            let value = compared.map(|((fingerprint, scope), time)| ComparedValue {
+                fingerprint,
+                scope,
+                time,
+            });
             let flags = [is_true(kept), is_true(named)];
             let original = key.as_ref().and_then(|key| {
                 // This context frees the memory of each comparison.

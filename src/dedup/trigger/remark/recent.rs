@@ -34,6 +34,7 @@ impl Recent {
     pub fn get(&mut self, subject: &Subject, rule: &Rule) -> Option<Original> {
         let equal = |known: &Subject| {
             known.value.distance(&subject.value, rule.columns) == Some(0)
+                && known.value.time == subject.value.time
                 && known.features == subject.features
         };
         let at = self.0.iter().position(|(known, _)| equal(known))?;

@@ -1,0 +1,78 @@
+//! Sweep over the times of nodes: finds the nodes whose times are near each other without a
+//! comparison of all pairs.
+use core::ops::Range;
+
+use crate::dedup::row_times::Spans;
+use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::time_span::Span;
+
+/// Callback that takes the numbers of two nodes.
+type Push<'a> = &'a mut dyn FnMut(&mut TempSpace, u32, u32);
+
+/// Two ranges of nodes, each in the order of the low ends of the nodes' times, merged in this
+/// order. If both ranges are the same, the second is empty.
+struct Merge {
+    ranges: [Range<u32>; 2],
+}
+
+impl Merge {
+    fn new([first, second]: [Range<u32>; 2]) -> Self {
+        let second = if first == second { 0..0 } else { second };
+        Merge {
+            ranges: [first, second],
+        }
+    }
+
+    /// Returns the next node, its time, and the index of its range. `None` after the last node.
+    fn next(&mut self, files: &mut TempSpace, spans: &mut Spans) -> Option<(u32, Span, usize)> {
+        let mut front = |range: &Range<u32>| {
+            (!range.is_empty()).then(|| (range.start, spans.get(files, range.start)))
+        };
+        let [first, second] = [front(&self.ranges[0]), front(&self.ranges[1])];
+        let from = match (first, second) {
+            (Some((_, a)), Some((_, b))) => usize::from(b.low < a.low),
+            (first, _) => usize::from(first.is_none()),
+        };
+        let (node, span) = [first, second][from]?;
+        self.ranges[from].start += 1;
+        Some((node, span, from))
+    }
+}
+
+/// Passes each pair of a node of one range and a node of the other to `push` if their times are
+/// near each other. If both ranges are the same, passes each such pair of two of its nodes once.
+pub fn for_each_pair(files: &mut TempSpace, nodes: [Range<u32>; 2], spans: &mut Spans, push: Push) {
+    let is_one = nodes[0] == nodes[1];
+    let mut merge = Merge::new(nodes);
+    while let Some((node, span, from)) = merge.next(files, spans) {
+        pgrx::check_for_interrupts!();
+        // The node that begins earlier is paired with those that begin before its end.
+        let others = if is_one { 0 } else { 1 - from };
+        for other in merge.ranges[others].clone() {
+            if spans.get(files, other).low > span.high {
+                break;
+            }
+            push(files, node, other);
+        }
+    }
+}
+
+/// Passes pairs of nodes whose times are near each other to `push`. They connect the same nodes as
+/// all such pairs of nodes of both ranges. There are fewer pairs than nodes.
+pub fn for_each_link(files: &mut TempSpace, nodes: [Range<u32>; 2], spans: &mut Spans, push: Push) {
+    let mut merge = Merge::new(nodes);
+    // Node with the latest end among the nodes so far. A node that is near one of them is near this
+    // one.
+    let mut latest: Option<(u32, i128)> = None;
+    while let Some((node, span, _)) = merge.next(files, spans) {
+        pgrx::check_for_interrupts!();
+        if let Some((other, end)) = latest
+            && end >= span.low
+        {
+            push(files, other, node);
+        }
+        if latest.is_none_or(|(_, end)| end < span.high) {
+            latest = Some((node, span.high));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Times of the rows of a table by row address, for the parameter `row_time`. They use a share of
+//! `maintenance_work_mem`, and temporary files beyond it.
+use neardup_blocktree::key::Tid;
+use neardup_blocktree::paged::Paged;
+use neardup_blocktree::sort::ExternalSort;
+
+use super::limits::{share, too_many};
+use super::window::{PARAMETER, WindowOfTable};
+use neardup_pg::caller_sql::{Condition, values_of_table};
+use neardup_pg::rel::Rel;
+use neardup_pg::storage::temp::TempSpace;
+use neardup_pg::time_span::Span;
+
+/// Number of 32-bit numbers of a span in [`Spans`].
+const NUMBERS: u32 = 8;
+
+/// Array of spans.
+pub struct Spans {
+    numbers: Paged<TempSpace>,
+    count: u32,
+}
+
+impl Spans {
+    /// Creates an empty array, which takes `memory` bytes of memory.
+    pub fn new(files: &mut TempSpace, memory: usize) -> Self {
+        Spans {
+            numbers: Paged::new(files, 0, memory, |_| 0),
+            count: 0,
+        }
+    }
+
+    /// Number of spans.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Appends a span. Raises an error if there are too many.
+    pub fn push(&mut self, files: &mut TempSpace, span: Span) {
+        let Some(end) = (self.count + 1).checked_mul(NUMBERS) else {
+            too_many();
+        };
+        self.numbers.grow(files, end as usize);
+        for (at, word) in (0..).zip(span.to_words()) {
+            let first = self.count * NUMBERS + 2 * at;
+            self.numbers.set(files, first, (word >> 32) as u32);
+            self.numbers.set(files, first + 1, word as u32);
+        }
+        self.count += 1;
+    }
+
+    /// Returns the span with a number, counted from 0.
+    pub fn get(&mut self, files: &mut TempSpace, number: u32) -> Span {
+        let words = [0, 2, 4, 6].map(|at| {
+            let first = number * NUMBERS + at;
+            let [high, low] = [first, first + 1].map(|at| self.numbers.get(files, at));
+            u64::from(high) << 32 | u64::from(low)
+        });
+        Span::from_words(words)
+    }
+}
+
+/// Spans of the rows of a table. Rows without a time have none.
+pub struct RowTimes {
+    /// Spans in the order of the rows' addresses.
+    spans: Spans,
+    /// Offset of each row in its block, in the order of the spans.
+    offsets: Paged<TempSpace>,
+    /// Number of the first span of each block, followed by the number of spans.
+    first_of_block: Paged<TempSpace>,
+    /// Number of blocks in `first_of_block`.
+    blocks: u32,
+    /// Last row that was looked up, and its span. Pairs of one row often follow each other.
+    last: Option<(Tid, Option<Span>)>,
+}
+
+impl RowTimes {
+    /// Reads the times of the rows of a table that meet `filter`.
+    pub fn read(
+        files: &mut TempSpace,
+        table: Rel,
+        window: &WindowOfTable,
+        filter: Option<&Condition>,
+    ) -> Self {
+        let mut rows = ExternalSort::<TempSpace, 5>::new(share());
+        let mut temp = *files;
+        values_of_table(PARAMETER, &window.time, filter, table, |row, time| {
+            if let Some(span) = window.window.span(time) {
+                let [a, b, c, d] = span.to_words();
+                rows.push(&mut temp, [row.packed(), a, b, c, d], Tid::MIN);
+            }
+        });
+        let mut times = RowTimes {
+            spans: Spans::new(files, share()),
+            offsets: Paged::new(files, 0, share() / 4, |_| 0),
+            first_of_block: Paged::new(files, 0, share() / 4, |_| 0),
+            blocks: 0,
+            last: None,
+        };
+        rows.in_order(files, None, |files, row| {
+            let [address, words @ ..] = row.key;
+            let address = Tid::from_packed(address);
+            times.begin_blocks(files, u64::from(address.block) + 1);
+            let number = times.spans.count();
+            times.offsets.grow(files, number as usize + 1);
+            (times.offsets).set(files, number, address.offset.into());
+            times.spans.push(files, Span::from_words(words));
+        });
+        let end = u64::from(times.blocks) + 1;
+        times.begin_blocks(files, end);
+        times.blocks -= 1;
+        times
+    }
+
+    /// Notes that the next span belongs to the last of `blocks` blocks.
+    fn begin_blocks(&mut self, files: &mut TempSpace, blocks: u64) {
+        self.first_of_block.grow(files, blocks as usize);
+        while u64::from(self.blocks) < blocks {
+            (self.first_of_block).set(files, self.blocks, self.spans.count());
+            self.blocks += 1;
+        }
+    }
+
+    /// Returns the span of a row, or `None` if no row is near its time.
+    pub fn get(&mut self, files: &mut TempSpace, row: Tid) -> Option<Span> {
+        if let Some((known, span)) = self.last
+            && known == row
+        {
+            return span;
+        }
+        let span = self.find(files, row);
+        self.last = Some((row, span));
+        span
+    }
+
+    fn find(&mut self, files: &mut TempSpace, row: Tid) -> Option<Span> {
+        if row.block >= self.blocks {
+            return None;
+        }
+        let [mut low, mut high] =
+            [row.block, row.block + 1].map(|block| self.first_of_block.get(files, block));
+        while low < high {
+            let middle = low.midpoint(high);
+            match (self.offsets.get(files, middle)).cmp(&row.offset.into()) {
+                core::cmp::Ordering::Less => low = middle + 1,
+                core::cmp::Ordering::Equal => return Some(self.spans.get(files, middle)),
+                core::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Returns whether the times of two rows are near each other.
+    pub fn are_near(&mut self, files: &mut TempSpace, [a, b]: [Tid; 2]) -> bool {
+        let Some(first) = self.get(files, a) else {
+            return false;
+        };
+        self.find(files, b)
+            .is_some_and(|second| first.overlaps(second))
+    }
+}
