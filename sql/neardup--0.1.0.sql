@@ -3002,6 +3002,10 @@ CREATE OPERATOR CLASS enum_scope_ops DEFAULT FOR TYPE anyenum USING neardup AS
 CREATE OPERATOR CLASS array_scope_ops DEFAULT FOR TYPE anyarray USING neardup AS
     OPERATOR 3 = (anyarray, anyarray);
 
+-- Ranges behind the fingerprint of a constraint: EXCLUDE USING neardup (ball(fp, 6) WITH ~=, during
+-- WITH &&). The server compares them in the table.
+ALTER OPERATOR FAMILY range_scope_ops USING neardup ADD OPERATOR 8 && (anyrange, anyrange);
+
 -- ------------------------------------------------------------------------------------------------
 -- Sets of numbers: CREATE INDEX ON docs USING neardup (passages(body))
 -- ------------------------------------------------------------------------------------------------

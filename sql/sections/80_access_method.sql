@@ -66,3 +66,7 @@ ALTER OPERATOR FAMILY float_scope_ops USING neardup ADD
 CREATE OPERATOR CLASS {{ name }}_scope_ops DEFAULT FOR TYPE {{ type }} USING neardup AS
     OPERATOR 3 = ({{ type }}, {{ type }});
 {% endfor %}
+
+-- Ranges behind the fingerprint of a constraint: EXCLUDE USING neardup (ball(fp, 6) WITH ~=, during
+-- WITH &&). The server compares them in the table.
+ALTER OPERATOR FAMILY range_scope_ops USING neardup ADD OPERATOR 8 && (anyrange, anyrange);

@@ -6,7 +6,7 @@ use neardup_blocktree::metric::{NEAR_DUPLICATE_SIMILARITY, UsualBound, near_dupl
 use neardup_blocktree::sort::ExternalSort;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::keys::{Layout, require_hashes, with_words};
+use super::keys::{Layout, require_equal_scope, require_hashes, with_words};
 use super::metric::ValueMetric;
 use super::options::BuildOptions;
 use super::progress::{PHASE_SCAN, PHASE_WRITE, Writer, report, report_permutation};
@@ -61,6 +61,7 @@ pub fn build(scan: &BuildScan) -> (f64, f64) {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
         let mut new = NewIndex::<N>::new(layout, scan.table(), index, fork, memory);
         require_exclusion(&new.metric, scan.excludes_by(layout.scope_columns));
+        require_equal_scope(index, &layout, |column| scan.excludes_by(column));
         report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
         let seen = match BuildWorkers::launch(scan) {
             None => scan.run(|row, tid| new.collect(&row, tid)),

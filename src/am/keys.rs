@@ -2,13 +2,16 @@
 //! words. The last column holds the values that searches compare. The columns before it are scope
 //! columns: the hash of their values is the first word of the key.
 //!
-//! The rows of one scope, such as a tenant, site or language, are thus next to each other in the
-//! index. Two scopes may have the same hash, so the server rechecks the scope columns.
+//! The searched column holds the values that searches compare. The columns before it are a scope.
+//! Their values are hashed into the first word of the key, so that the rows of one tenant, site or
+//! language are next to each other. Two scopes may have the same hash, so the server rechecks the
+//! scope columns. In the index of an exclusion constraint, ranges may follow the searched column.
+//! They are not part of keys and are not stored. The server compares them in the table.
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::strategies::EQUAL;
+use super::strategies::{EQUAL, RANGE_OVERLAP};
 use super::suggestion::key_for;
 use super::validate::{
     BALL_RADIUS_BYTES, ball_operator, compares_nearness, compares_overlap, equalities,
@@ -57,13 +60,15 @@ pub(crate) use with_words;
 /// Layout of an index's keys, as it follows from the index's columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Number of scope columns: all columns before the last one.
+    /// Number of scope columns: all columns before the searched one.
     pub scope_columns: usize,
-    /// Metric of the last column's values.
+    /// Metric of the searched column's values.
     pub metric: Metric,
-    /// True if the last column holds balls. A ball is a centre with a radius of its own. The index
-    /// stores only the centres.
+    /// True if the searched column holds balls, each with its own radius. The index stores only
+    /// their centres.
     pub has_balls: bool,
+    /// True if ranges follow the searched column. The index does not store them.
+    pub has_ranges: bool,
 }
 
 impl Layout {
@@ -72,9 +77,13 @@ impl Layout {
     pub fn from_index(index: Rel) -> Layout {
         let columns = usize::from(index.column_count() as u16);
         assert_eq!(columns, index.index_form().key_columns);
-        let last = columns - 1;
-        let stored = index.attribute(columns as i16).attlen;
-        let KeyClass { family, input, .. } = index.key_class(last);
+        let searched = index.searched_column();
+        let has_ranges = searched + 1 < columns;
+        if has_ranges && !index.is_for_exclusion() {
+            refuse(index);
+        }
+        let stored = index.attribute(searched as i16 + 1).attlen;
+        let KeyClass { family, input, .. } = index.key_class(searched);
         let has_ball_operator = |family, input| ball_operator(family, input) != pg_sys::InvalidOid;
         let stores_centers = ValueType::from_oid(input).length() == stored + BALL_RADIUS_BYTES;
         let metric = match stored {
@@ -84,13 +93,14 @@ impl Layout {
             _ => refuse(index),
         };
         // A column that is compared by nearness cannot be a scope.
-        if (0..last).any(|column| is_near(index.key_class(column))) {
+        if (0..searched).any(|column| is_near(index.key_class(column))) {
             refuse(index);
         }
         Layout {
-            scope_columns: last,
+            scope_columns: searched,
             metric,
             has_balls: metric.is_hamming() && stores_centers,
+            has_ranges,
         }
     }
 
@@ -178,7 +188,7 @@ pub fn is_on_signatures(index: Rel) -> bool {
 /// Raises an error for an index on arrays, which have no distances.
 pub fn require_distances(index: Rel) {
     if !Layout::from_index(index).metric.has_distances() {
-        let column = index.column_name(index.column_count());
+        let column = index.column_name(index.searched_column() as i16 + 1);
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(
@@ -284,17 +294,44 @@ fn refuse(index: Rel) -> ! {
          column",
     )
     .detail(
-        "The index compares all other columns for equality. It finds near-duplicates only among \
-         rows with equal values in those columns.",
+        "The index compares the columns before it for equality, and finds near-duplicates only \
+         among rows with equal values. Only in an exclusion constraint can ranges follow it.",
     )
     .hint(instead_of_columns(index))
     .raise()
 }
 
-/// Returns the hint of the error that the columns of an index are unsuitable. The hint shows
-/// columns that would be suitable.
+/// Raises an error if an exclusion constraint compares a scope column for overlap. Each insert
+/// would search all scopes. `excludes_by` returns the strategy number of the constraint's operator
+/// for an index column, counted from 0.
+pub fn require_equal_scope(
+    index: Rel,
+    layout: &Layout,
+    excludes_by: impl Fn(usize) -> Option<u16>,
+) {
+    let overlaps = |column: &usize| excludes_by(*column) == Some(RANGE_OVERLAP);
+    let Some(column) = (0..layout.scope_columns).find(overlaps) else {
+        return;
+    };
+    let name = index.column_name(column as i16 + 1);
+    let searched = index.column_name(layout.scope_columns as i16 + 1);
+    UserError::new(
+        PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+        "ranges that are compared by && must follow the fingerprint",
+    )
+    .detail("The columns before the fingerprint are compared for equality.")
+    .hint(format!(
+        "Write \"{}\" after \"{}\".",
+        name.to_string_lossy(),
+        searched.to_string_lossy()
+    ))
+    .raise()
+}
+
+/// Returns a hint for the error that the columns of an index are unsuitable. The hint shows columns
+/// that the index could have instead of its own.
 fn instead_of_columns(index: Rel) -> String {
-    let last = index.column_count();
+    let last = index.searched_column() as i16 + 1;
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {
         return "Use only one column of fingerprints or signatures, and write it last: USING \
                 neardup (site, fp)."

@@ -149,7 +149,8 @@ pub fn gettuple(scan: &mut ScanDesc<State>) -> bool {
     let tid = state.tids[row];
     state.given += 1;
     if index_only {
-        scan.set_index_tuple(|state| state.search.value(row));
+        let column = state.layout.scope_columns;
+        scan.set_index_tuple(column, |state| state.search.value(row));
     }
     scan.set_row(tid, recheck);
     true

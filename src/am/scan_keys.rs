@@ -129,13 +129,17 @@ impl<'a> ScanQuals<'a> {
             if key.presence().is_none() && key.is_with_null() {
                 return None;
             }
+            // The index does not store ranges. The server's recheck compares them.
+            if key.key.column() > keys.layout.scope_columns {
+                continue;
+            }
             match (scope.get_mut(key.key.column()), key.presence()) {
                 (Some(column), Some(Presence::Null)) => *column = Some(None),
                 // IS NOT NULL does not select one scope. The server's recheck decides about the
                 // rows.
                 (Some(_), Some(_)) => (),
-                // Array overlap does not select one scope either: the matching arrays have many
-                // hashes.
+                // Overlap does not select one scope either: the matching arrays or ranges have
+                // many hashes.
                 (Some(_), None) if key.strategy() != strategies::EQUAL => (),
                 // A scope column may be compared with two values. A row can have only one of the
                 // two values, so the search uses only one hash. The server's recheck compares each

@@ -184,10 +184,12 @@ impl<S: NearSearch<N>, const N: usize> Search for IndexSearch<'_, S, N> {
             }
         };
         let layout = &self.index.layout;
-        // Another scope may have the same hash, and the index does not store the radii of balls.
-        // Without a condition every row matches.
-        let rechecks =
-            self.metric_search.rechecks() || layout.has_balls || layout.scope_columns > 0;
+        // Another scope may have the same hash, and the index stores neither the radii of balls nor
+        // ranges. Without a condition every row matches.
+        let rechecks = self.metric_search.rechecks()
+            || layout.has_balls
+            || layout.has_ranges
+            || layout.scope_columns > 0;
         rechecks && !keys.is_empty()
     }
 

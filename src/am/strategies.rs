@@ -1,7 +1,7 @@
 //! Strategy numbers of the operators in operator classes of the access method `neardup`.
 
 /// Highest strategy number.
-pub const STRATEGIES: u16 = 7;
+pub const STRATEGIES: u16 = 8;
 /// `fp <@ ball`: the value is within a radius of another one.
 pub const WITHIN: u16 = 1;
 /// `a ~= b`: the values are near-duplicates by convention. For balls: each centre is within the
@@ -17,3 +17,5 @@ pub const OVERLAP: u16 = 5;
 pub const DISTANCE_NULLS_FIRST: u16 = 6;
 /// `a @> b`: the array `a` has all elements of `b`.
 pub const CONTAINS: u16 = 7;
+/// `a && b` for ranges: the ranges have a value in common.
+pub const RANGE_OVERLAP: u16 = 8;

@@ -48,7 +48,7 @@ pub fn usual_bound(
 /// Returns the constant radius, in bits, of an index on `ball(value, radius)`; `None` if the index
 /// is not on such an expression.
 fn radius_of_balls(index: Rel, bits: u32) -> Option<u32> {
-    let expression = index.last_expression()?.strip_relabel();
+    let expression = index.searched_expression()?.strip_relabel();
     let ExprKind::Call(function, arguments) = expression.kind() else {
         return None;
     };

@@ -7,7 +7,9 @@
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-use super::strategies::{CONTAINS, DISTANCE, DISTANCE_NULLS_FIRST, EQUAL, NEAR, OVERLAP, WITHIN};
+use super::strategies::{
+    CONTAINS, DISTANCE, DISTANCE_NULLS_FIRST, EQUAL, NEAR, OVERLAP, RANGE_OVERLAP, WITHIN,
+};
 use neardup_pg::catalog::{family_operators, operator_class, operator_result};
 use neardup_pg::errors::UserError;
 use neardup_pg::rel::Rel;
@@ -164,8 +166,12 @@ fn problem(form: &pg_sys::FormData_pg_amop, kind: ClassKind) -> Option<&'static 
     let strategy = u16::try_from(form.amopstrategy).unwrap_or(0);
     let same = form.amoprighttype == form.amoplefttype;
     let sound = match kind {
-        // The two types may differ: equal integers of different widths have the same hash.
-        ClassKind::Scope => (strategy == EQUAL).then_some(true),
+        ClassKind::Scope => match strategy {
+            // The two types may differ: equal integers of different widths have the same hash.
+            EQUAL => Some(true),
+            RANGE_OVERLAP => Some(same && form.amoplefttype == pg_sys::ANYRANGEOID),
+            _ => None,
+        },
         ClassKind::Balls(_) => (strategy == NEAR).then_some(same),
         ClassKind::Values(metric) => match (metric, strategy) {
             (Metric::Hamming { bits }, WITHIN) => {

@@ -26,7 +26,7 @@ impl SimilarityEstimate {
     /// is one of the extension's functions.
     pub fn from_index(function: pg_sys::Oid, table: Rel, index: Rel) -> Self {
         let makers = makers_of_index(function, table, index);
-        let input = index.key_class(index.index_form().key_columns - 1).input;
+        let input = index.key_class(index.searched_column()).input;
         let catalog = catalog(function);
         let ball = catalog.as_ref().and_then(|catalog| catalog.by_ball(input));
         Self::new(&makers, ball.map_or(input, |searched| searched.value))

@@ -170,7 +170,8 @@ fn candidates(table: Rel) -> Vec<Candidate> {
 /// Returns the properties of an index by which [`choose`] selects an index.
 fn describe(index: Rel) -> Candidate {
     let form = index.index_form();
-    let (&plain, scope) = form.columns.split_last().unwrap_or((&0, &[]));
+    let (scope, others) = form.columns.split_at(index.searched_column());
+    let plain = others[0];
     Candidate {
         oid: index.oid(),
         valid: form.is_valid,
@@ -179,8 +180,7 @@ fn describe(index: Rel) -> Candidate {
         scope: scope.to_vec(),
         plain,
         columns: match plain {
-            // The last expression belongs to the last column.
-            0 => index.columns_of_last_expression(),
+            0 => index.columns_of_searched_expression(),
             column => vec![column],
         },
     }

@@ -13,4 +13,5 @@ mod segments;
 mod setup;
 mod subtransactions;
 mod windows;
+mod windows_of_constraints;
 mod writers;

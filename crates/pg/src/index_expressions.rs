@@ -74,16 +74,19 @@ impl Rel<'_> {
         all.flat_map(Expr::columns_used).collect()
     }
 
-    /// Attribute numbers of the table's columns that the last expression of the index uses; 0
-    /// stands for whole rows. Empty if the index has no expression.
-    pub fn columns_of_last_expression(self) -> Vec<i16> {
-        (self.last_expression()).map_or_else(Vec::new, Expr::columns_used)
+    /// Attribute numbers of the table's columns that the expression of the searched column uses; 0
+    /// stands for whole rows. Empty if that column is not an expression.
+    pub fn columns_of_searched_expression(self) -> Vec<i16> {
+        (self.searched_expression()).map_or_else(Vec::new, Expr::columns_used)
     }
 
-    /// Copies the last expression of the index, with constants folded; `None` if the index has no
-    /// expression.
-    pub fn last_expression(&self) -> Option<Expr<'_>> {
-        self.expressions().iter().last()
+    /// Copies the expression of the searched column ([`Rel::searched_column`]), with constants
+    /// folded; `None` if that column is not an expression.
+    pub fn searched_expression(&self) -> Option<Expr<'_>> {
+        let columns = self.index_form().columns;
+        let (before, others) = columns.split_at(self.searched_column());
+        let position = before.iter().filter(|column| **column == 0).count();
+        (others[0] == 0).then(|| self.expressions().iter().nth(position))?
     }
 
     /// Returns whether the index certainly contains all rows of its table in which the column with

@@ -4,9 +4,8 @@ use pgrx::pg_sys;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of an index's columns for one row of the table. Each value has the type that the index
-/// stores, except the value of the last column. It has the input type of the column's operator
-/// class, which may store another type in the index.
+/// Values of an index's columns for one row of the table. The value of the searched column
+/// ([`Rel::searched_column`]) may have another type than the type that the index stores.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -19,7 +18,7 @@ impl<'a> IndexRow<'a> {
     ///
     /// # Safety
     /// Both arrays have an element for each column of the index and live for `'a`. The operator
-    /// classes of all columns except the last store values of their input type.
+    /// classes of all columns except the searched one store values of their input type.
     #[inline]
     pub unsafe fn new(index: Rel<'a>, values: *const pg_sys::Datum, nulls: *const bool) -> Self {
         let columns = index.column_count() as usize;
@@ -52,17 +51,14 @@ impl<'a> IndexRow<'a> {
     }
 }
 
-/// The type of the values that the server passes to an index for the column `column`, counted from
-/// 0. It is the type that the index stores, except for the last column. For the last column it is
-/// the input type of the operator class, which may store another type in the index.
+/// The type of the values that the server passes to an index for a column, counted from 0. For the
+/// searched column it is the input type of the operator class, which may store another type.
 #[inline]
 pub fn input_type(index: Rel, column: usize) -> ValueType {
     let stored = index.attribute(column as i16 + 1);
-    if column + 1 == index.column_count() as usize {
-        let input = index.key_class(column).input;
-        if input != stored.atttypid {
-            return ValueType::from_oid(input);
-        }
+    let input = index.key_class(column).input;
+    if input != stored.atttypid && column == index.searched_column() {
+        return ValueType::from_oid(input);
     }
     ValueType::from_attribute(&stored)
 }

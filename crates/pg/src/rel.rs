@@ -266,6 +266,15 @@ impl<'a> Rel<'a> {
         self.index_parts().expect("an index").form.indisexclusion
     }
 
+    /// Position of the key column of a neardup index whose values searches compare, counted from 0.
+    /// It is the last column that is not a range. Only ranges of an exclusion constraint follow it.
+    /// The last column if all are ranges. Raises an internal error if this is not an index.
+    pub fn searched_column(self) -> usize {
+        let inputs = self.index_parts().expect("an index").inputs;
+        let is_searched = |input: &pg_sys::Oid| *input != pg_sys::ANYRANGEOID;
+        (inputs.iter().rposition(is_searched)).unwrap_or(inputs.len() - 1)
+    }
+
     /// Returns the operator class and the collation of the index's key column `column`, counted
     /// from 0. Raises an internal error if there is no such column.
     pub fn key_class(self, column: usize) -> KeyClass {

@@ -281,11 +281,15 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_recheckorderby = false;
     }
 
-    /// Sets the index tuple of the current row. In an index-only scan the server reads the row's
-    /// columns from this tuple. `last` returns the value of the last column, `None` for NULL. All
-    /// other columns of the tuple are NULL. Raises an internal error if the value's length differs
-    /// from the column's.
-    pub fn set_index_tuple(&mut self, last: impl FnOnce(&S) -> Option<Value<'_>>) {
+    /// Sets the index tuple of the current row, from which the server reads the columns in an
+    /// index-only scan. `searched` returns the value of the searched column
+    /// ([`Rel::searched_column`]), `None` for NULL; all other columns are NULL. Raises an internal
+    /// error if the value's length differs from the column's.
+    pub fn set_index_tuple(
+        &mut self,
+        column: usize,
+        searched: impl FnOnce(&S) -> Option<Value<'_>>,
+    ) {
         let descriptor = self.raw.xs_itupdesc;
         let before = core::mem::replace(&mut self.raw.xs_itup, core::ptr::null_mut());
         let kept = self.kept();
@@ -295,10 +299,10 @@ impl<S: ScanState> ScanDesc<'_, S> {
             let columns = (*descriptor).natts as usize;
             let mut values = vec![pg_sys::Datum::from(0); columns];
             let mut nulls = vec![true; columns];
-            if let Some(value) = last(&kept.state) {
-                let attribute = compat::attribute(&*descriptor, columns as i16);
+            if let Some(value) = searched(&kept.state) {
+                let attribute = compat::attribute(&*descriptor, column as i16 + 1);
                 assert_eq!(value.length(), attribute.attlen);
-                (values[columns - 1], nulls[columns - 1]) = (value.datum(), false);
+                (values[column], nulls[column]) = (value.datum(), false);
             }
             if !before.is_null() {
                 pg_sys::pfree(before.cast());

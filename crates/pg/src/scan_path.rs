@@ -18,6 +18,8 @@ pub struct ScanPath<'a> {
     pub table: &'a pg_sys::RelOptInfo,
     /// Operator family of each key column of the index.
     pub families: &'a [pg_sys::Oid],
+    /// Position of the column whose values searches compare (`Rel::searched_column`).
+    pub searched_column: usize,
     /// Conditions that the index evaluates.
     pub quals: Vec<ScanQual<'a>>,
     /// ORDER BY expressions that the index evaluates. Each is the call of an operator.
@@ -47,6 +49,9 @@ impl<'a> ScanPath<'a> {
         unsafe {
             let path = &mut *path;
             let index = &*path.indexinfo;
+            let columns = index.nkeycolumns as usize;
+            let inputs = slice::from_raw_parts(index.opcintype, columns);
+            let is_searched = |input: &pg_sys::Oid| *input != pg_sys::ANYRANGEOID;
             for clause in PgList::<pg_sys::IndexClause>::from_pg(path.indexclauses).iter_ptr() {
                 let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
                 for restriction in conditions.iter_ptr() {
@@ -62,7 +67,8 @@ impl<'a> ScanPath<'a> {
                 planner: Planner::new(root),
                 index,
                 table: &*index.rel,
-                families: slice::from_raw_parts(index.opfamily, index.nkeycolumns as usize),
+                families: slice::from_raw_parts(index.opfamily, columns),
+                searched_column: (inputs.iter().rposition(is_searched)).unwrap_or(columns - 1),
                 quals,
                 order_bys: List::new(path.indexorderbys),
                 path,

@@ -81,7 +81,7 @@ pub struct PathQuals<'a> {
 impl<'a> PathQuals<'a> {
     /// Reads the conditions and the order of a scan of a neardup index.
     pub fn from_path(path: &ScanPath<'a>) -> Self {
-        let last = path.families.len() - 1;
+        let searched = path.searched_column;
         let mut quals = PathQuals {
             radius: Radius::None,
             center: None,
@@ -92,12 +92,12 @@ impl<'a> PathQuals<'a> {
             elements: None,
             contained: None,
         };
-        for qual in path.quals.iter().filter(|qual| qual.column == last) {
+        for qual in path.quals.iter().filter(|qual| qual.column == searched) {
             quals.take(path, qual.condition);
         }
-        if last > 0 {
-            let on_scope = || path.quals.iter().filter(|qual| qual.column < last);
-            // IS NOT NULL and array overlap on a scope column do not select one scope.
+        if searched > 0 {
+            let on_scope = || path.quals.iter().filter(|qual| qual.column < searched);
+            // IS NOT NULL and overlap on a scope column do not select one scope.
             let selects = |qual: &ScanQual| match qual.condition.kind() {
                 ExprKind::IsNotNull => false,
                 ExprKind::Operator(operator, _) => {
@@ -107,7 +107,7 @@ impl<'a> PathQuals<'a> {
                 _ => true,
             };
             let is_given = |column| on_scope().any(|it| it.column == column && selects(it));
-            quals.scope = match (0..last).all(is_given) {
+            quals.scope = match (0..searched).all(is_given) {
                 true => Scope::One(path.selectivity_of(on_scope().copied())),
                 false => Scope::All,
             };
@@ -126,7 +126,7 @@ impl<'a> PathQuals<'a> {
         quals
     }
 
-    /// Changes `self` to take into account `condition`, a condition on the index's last column.
+    /// Changes `self` to take into account `condition`, a condition on the index's searched column.
     fn take(&mut self, path: &ScanPath<'a>, condition: Expr<'a>) {
         match condition.kind() {
             ExprKind::Any(_, operands) => {
@@ -144,9 +144,9 @@ impl<'a> PathQuals<'a> {
     }
 
     /// Changes `self` to take into account the condition `column operator operand`, where `column`
-    /// is the index's last column.
+    /// is the index's searched column.
     fn take_operator(&mut self, path: &ScanPath<'a>, operator: Oid, operand: Expr<'a>) {
-        let family = path.families[path.families.len() - 1];
+        let family = path.families[path.searched_column];
         let strategy = catalog::strategy_in_family(operator, family) as u16;
         let elements = match strategy {
             strategies::OVERLAP => Some(&mut self.elements),

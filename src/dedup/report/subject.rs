@@ -97,9 +97,9 @@ fn measure(function: pg_sys::Oid, table: Rel, index: Rel) -> Measure {
 /// signatures are computed. They are computed by an expression of the index or by a generated
 /// column. Returns `None` if the computation uses no text column, or several.
 fn text_column(table: Rel, index: Rel) -> Option<i16> {
-    let columns = match index.index_form().columns.last() {
-        Some(0) | None => index.columns_of_last_expression(),
-        Some(&column) => vec![column],
+    let columns = match index.index_form().columns[index.searched_column()] {
+        0 => index.columns_of_searched_expression(),
+        column => vec![column],
     };
     let sources = columns.into_iter().flat_map(|column| match column {
         1.. if table.is_generated(column) => table.columns_of_generated(column),

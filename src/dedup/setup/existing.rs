@@ -29,7 +29,7 @@ pub fn check(subject: &Subject) -> Vec<CString> {
             index.is_neardup_index()
                 && !index.is_partial()
                 && index.index_form().columns == indexed(subject, Some(0))
-                && index.columns_of_last_expression() == [subject.text_column]
+                && index.columns_of_searched_expression() == [subject.text_column]
         });
         return invalid;
     }

@@ -123,7 +123,8 @@ impl<'a> SignatureRows<'a> {
         let row = self.rows.find(entry)?;
         let slot = self.rows.slot();
         let found = self.columns.with(slot, |values| {
-            let values: Vec<Value> = values.iter().copied().collect::<Option<_>>()?;
+            let values = values[..=self.layout.scope_columns].iter();
+            let values: Vec<Value> = values.copied().collect::<Option<_>>()?;
             let hash = (self
                 .layout
                 .row_scope(self.index, |column| Some(values[column])))

@@ -87,7 +87,7 @@ CREATE INDEX ON docs USING neardup (ball(wide, 3) wrong_store);
 CREATE INDEX ON docs USING neardup (spot no_hash, fp);
 -- This operator class is as good as neardup's own.
 CREATE INDEX ON docs USING neardup ((id / 2.0::float8) other_scope, fp);
-CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 8 = (float8,
+CREATE OPERATOR CLASS unknown_strategy FOR TYPE float8 USING neardup AS OPERATOR 9 = (float8,
     float8);
 -- Sets are arrays of bigint only.
 CREATE OPERATOR CLASS any_set FOR TYPE anyarray USING neardup AS OPERATOR 5 && (anyarray, anyarray);
