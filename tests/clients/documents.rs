@@ -35,6 +35,7 @@ const DOCUMENTS: &[(&str, &str, &[&str])] = &[
         &[],
     ),
     ("docs/similar.md", "# Similar articles", &[]),
+    ("docs/windows.md", "# Windows of time", &[]),
     ("docs/passages.md", "# Passages", &[]),
     (
         "docs/contamination.md",
