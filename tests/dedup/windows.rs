@@ -380,6 +380,46 @@ fn concurrent_writers_leave_no_pair_in_a_window() -> Outcome {
     Ok(())
 }
 
+/// The log has the rows that were skipped, and a mark that an editor sets stays.
+#[test]
+fn logs_and_marks_by_editors_have_windows() -> Outcome {
+    let (_database, mut client) = database()?;
+    create_alike(&mut client, "date", "'time=at', 'within=7 days'")?;
+    client.batch_execute(
+        "CREATE TABLE dropped (kept int, distance int, dropped jsonb); \
+         CREATE OR REPLACE TRIGGER dedup BEFORE INSERT OR UPDATE OF fp, at ON docs FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup('fp', 'radius=3', 'action=log', 'log=dropped', \
+                'time=at', 'within=7 days'); \
+         INSERT INTO docs (id, at) VALUES (1, '2024-01-01'), (2, '2024-01-08'), (3, '2024-01-09'), \
+            (4, '2024-01-10')",
+    )?;
+    let dropped = "SELECT string_agg(concat(dropped->>'id', ':', kept), ' ') FROM dropped";
+    ensure!(value::<String>(&mut client, dropped)? == "2:1 4:3");
+    let arguments = "'fp', 'radius=3', 'action=mark', 'mark=dup', 'manual=signed', 'time=at', \
+        'within=7 days'";
+    client.batch_execute(&format!(
+        "ALTER TABLE docs ADD dup int, ADD signed boolean; \
+         DROP TRIGGER dedup ON docs; \
+         CREATE TRIGGER dedup BEFORE INSERT OR UPDATE ON docs FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup({arguments}); \
+         CREATE TRIGGER marks AFTER UPDATE OR DELETE ON docs FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup({arguments}); \
+         INSERT INTO docs (id, at, dup, signed) VALUES (5, '2024-01-12', NULL, true), \
+            (6, '2025-01-01', 1, true), (7, '2025-01-02', 1, false), (8, '2024-01-14', NULL, false)"
+    ))?;
+    let marks = "SELECT string_agg(concat(id, ':', dup), ' ' ORDER BY id) FROM docs";
+    let found: String = value(&mut client, marks)?;
+    ensure!(
+        found == "1: 3: 5: 6:1 7: 8:3" || found == "1: 3: 5: 6:1 7: 8:5",
+        "{found}"
+    );
+    // The signed row outside the window keeps its mark when its original moves.
+    client.batch_execute("UPDATE docs SET at = '2023-01-01' WHERE id = 1")?;
+    let found: String = value(&mut client, marks)?;
+    ensure!(found.contains("6:1 7:"), "{found}");
+    Ok(())
+}
+
 #[test]
 fn mistakes_in_the_options_are_errors() -> Outcome {
     let (_database, mut client) = database()?;

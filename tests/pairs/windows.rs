@@ -39,7 +39,8 @@ fn pairs_and_clusters_are_those_of_the_condition_in_sql() -> Outcome {
         let near = values.near(times);
         let arguments = format!("{}, {}", values.arguments, times.arguments);
         values.create(&mut client, times, false)?;
-        let rows = random_rows(values, times, 400, &mut Random::new(seed));
+        let count = if values.written() == "fp" { 1000 } else { 400 };
+        let rows = random_rows(values, times, count, &mut Random::new(seed));
         client.batch_execute(&rows.concat())?;
         client.batch_execute(&format!(
             "DROP TABLE IF EXISTS near_pairs; CREATE TABLE near_pairs AS \
