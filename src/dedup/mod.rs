@@ -28,6 +28,7 @@ mod setup;
 mod signatures;
 mod source;
 mod tid_set;
+mod time_sweep;
 mod trigger;
 mod window;
 mod work_limit;

@@ -95,7 +95,8 @@ impl Wanted {
         Self::from_list(&mut list, files)
     }
 
-    fn from_list(list: &mut TidList, files: &mut TempSpace) -> Self {
+    /// Makes the set of the index entries in a list.
+    pub fn from_list(list: &mut TidList, files: &mut TempSpace) -> Self {
         match list.set(files) {
             Some(set) => Wanted::Entries(set),
             None if list.is_empty() => Wanted::None,

@@ -1,5 +1,7 @@
 //! Times of the rows of a table by row address, for the parameter `row_time`. They use a share of
 //! `maintenance_work_mem`, and temporary files beyond it.
+use core::cmp::Ordering;
+
 use neardup_blocktree::key::Tid;
 use neardup_blocktree::paged::Paged;
 use neardup_blocktree::sort::ExternalSort;
@@ -59,16 +61,73 @@ impl Spans {
     }
 }
 
-/// Spans of the rows of a table. Rows without a time have none.
-pub struct RowTimes {
-    /// Spans in the order of the rows' addresses.
-    spans: Spans,
-    /// Offset of each row in its block, in the order of the spans.
+/// Numbers of rows, counted from 0 in the order of their addresses.
+pub struct RowNumbers {
+    /// Offset of each row in its block.
     offsets: Paged<TempSpace>,
-    /// Number of the first span of each block, followed by the number of spans.
+    /// Number of the first row of each block, followed by the number of rows.
     first_of_block: Paged<TempSpace>,
     /// Number of blocks in `first_of_block`.
     blocks: u32,
+    /// Number of rows.
+    count: u32,
+}
+
+impl RowNumbers {
+    /// Creates an empty list, which takes `memory` bytes of memory.
+    pub fn new(files: &mut TempSpace, memory: usize) -> Self {
+        RowNumbers {
+            offsets: Paged::new(files, 0, memory / 2, |_| 0),
+            first_of_block: Paged::new(files, 0, memory / 2, |_| 0),
+            blocks: 0,
+            count: 0,
+        }
+    }
+
+    /// Adds a row. Rows must be added in the order of their addresses.
+    pub fn push(&mut self, files: &mut TempSpace, row: Tid) {
+        self.begin_blocks(files, u64::from(row.block) + 1);
+        self.offsets.grow(files, self.count as usize + 1);
+        self.offsets.set(files, self.count, row.offset.into());
+        self.count += 1;
+        // The end of the last block so far.
+        self.first_of_block.grow(files, self.blocks as usize + 1);
+        self.first_of_block.set(files, self.blocks, self.count);
+    }
+
+    /// Notes that the next row is in the last of `blocks` blocks.
+    fn begin_blocks(&mut self, files: &mut TempSpace, blocks: u64) {
+        self.first_of_block.grow(files, blocks as usize);
+        while u64::from(self.blocks) < blocks {
+            (self.first_of_block).set(files, self.blocks, self.count);
+            self.blocks += 1;
+        }
+    }
+
+    /// Returns the number of a row, or `None` if the row was not added.
+    pub fn find(&mut self, files: &mut TempSpace, row: Tid) -> Option<u32> {
+        if row.block >= self.blocks {
+            return None;
+        }
+        let [mut low, mut high] =
+            [row.block, row.block + 1].map(|block| self.first_of_block.get(files, block));
+        while low < high {
+            let middle = low.midpoint(high);
+            match (self.offsets.get(files, middle)).cmp(&row.offset.into()) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Some(middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+}
+
+/// Spans of the rows of a table. Rows without a time have none.
+pub struct RowTimes {
+    rows: RowNumbers,
+    /// Span of each row.
+    spans: Spans,
     /// Last row that was looked up, and its span. Pairs of one row often follow each other.
     last: Option<(Tid, Option<Span>)>,
 }
@@ -90,34 +149,16 @@ impl RowTimes {
             }
         });
         let mut times = RowTimes {
+            rows: RowNumbers::new(files, share() / 2),
             spans: Spans::new(files, share()),
-            offsets: Paged::new(files, 0, share() / 4, |_| 0),
-            first_of_block: Paged::new(files, 0, share() / 4, |_| 0),
-            blocks: 0,
             last: None,
         };
         rows.in_order(files, None, |files, row| {
             let [address, words @ ..] = row.key;
-            let address = Tid::from_packed(address);
-            times.begin_blocks(files, u64::from(address.block) + 1);
-            let number = times.spans.count();
-            times.offsets.grow(files, number as usize + 1);
-            (times.offsets).set(files, number, address.offset.into());
+            times.rows.push(files, Tid::from_packed(address));
             times.spans.push(files, Span::from_words(words));
         });
-        let end = u64::from(times.blocks) + 1;
-        times.begin_blocks(files, end);
-        times.blocks -= 1;
         times
-    }
-
-    /// Notes that the next span belongs to the last of `blocks` blocks.
-    fn begin_blocks(&mut self, files: &mut TempSpace, blocks: u64) {
-        self.first_of_block.grow(files, blocks as usize);
-        while u64::from(self.blocks) < blocks {
-            (self.first_of_block).set(files, self.blocks, self.spans.count());
-            self.blocks += 1;
-        }
     }
 
     /// Returns the span of a row, or `None` if no row is near its time.
@@ -133,20 +174,8 @@ impl RowTimes {
     }
 
     fn find(&mut self, files: &mut TempSpace, row: Tid) -> Option<Span> {
-        if row.block >= self.blocks {
-            return None;
-        }
-        let [mut low, mut high] =
-            [row.block, row.block + 1].map(|block| self.first_of_block.get(files, block));
-        while low < high {
-            let middle = low.midpoint(high);
-            match (self.offsets.get(files, middle)).cmp(&row.offset.into()) {
-                core::cmp::Ordering::Less => low = middle + 1,
-                core::cmp::Ordering::Equal => return Some(self.spans.get(files, middle)),
-                core::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
+        let number = self.rows.find(files, row)?;
+        Some(self.spans.get(files, number))
     }
 
     /// Returns whether the times of two rows are near each other.

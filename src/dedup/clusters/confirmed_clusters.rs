@@ -15,12 +15,12 @@ use super::ClusterArguments;
 use super::clustering::{Accept, ClusterMetric};
 use super::graph::{Graph, number};
 use super::methods::{Links, Method};
-use super::time_sweep::{for_each_link, for_each_pair};
 use crate::dedup::compared::Compared;
 use crate::dedup::confirm::{Confirmation, FeatureSets};
 use crate::dedup::limits::{share, too_many};
 use crate::dedup::progress::Progress;
 use crate::dedup::row_times::{RowTimes, Spans};
+use crate::dedup::time_sweep::{Sweep, for_each_link};
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::time_span::Span;
@@ -326,7 +326,12 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             };
             match spans {
                 Some(spans) if is_chain => for_each_link(files, nodes, spans, &mut push),
-                Some(spans) => for_each_pair(files, nodes, spans, &mut push),
+                Some(spans) => {
+                    let mut sweep = Sweep::new(nodes);
+                    while let Some([a, b]) = sweep.next(files, spans) {
+                        push(files, a, b);
+                    }
+                }
                 None => all_pairs(files, nodes, &mut push),
             }
         };

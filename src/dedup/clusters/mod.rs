@@ -8,7 +8,6 @@ mod methods;
 mod node_builder;
 mod scope_parts;
 mod signature_clusters;
-mod time_sweep;
 
 use neardup_blocktree::key::Tid;
 use pgrx::pg_sys;

@@ -10,6 +10,7 @@ mod in_table_order;
 mod planned_search;
 mod signature_edges;
 mod signature_pairs;
+mod windowed_fingerprints;
 mod windowed_pairs;
 mod workers;
 
@@ -23,6 +24,7 @@ use super::row_times::RowTimes;
 use super::signatures::equal_rows::{EqualRows, Side};
 use super::source::find_bounded_index;
 use super::window::{WindowArgument, WindowOfTable};
+use crate::am::keys::Layout;
 use confirmed_pairs::ConfirmedPairs;
 pub use fingerprint_pairs::FingerprintPairs;
 use neardup_pg::caller_sql::Condition;
@@ -34,6 +36,7 @@ use neardup_pg::storage::heap_fetch::note_read;
 use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::tid::item_pointer;
 pub use signature_pairs::SignaturePairs;
+use windowed_fingerprints::WindowedFingerprints;
 use windowed_pairs::WindowedPairs;
 
 export! {
@@ -140,20 +143,22 @@ impl PairSet {
         if let Some(filter) = &arguments.filter {
             filter.check(relations.table());
         }
-        let mut search: Box<dyn PairSearch> = match bound {
-            SearchBound::Signatures(bound) => {
-                Box::new(SignaturePairs::new(relations, bound, arguments))
+        let has_scope = Layout::from_index(relations.index()).scope_columns > 0;
+        let mut search: Box<dyn PairSearch> = match (bound, window) {
+            (SearchBound::Fingerprints(bound), Some(window)) if !has_scope => {
+                let radius = bound.radius;
+                Box::new(WindowedFingerprints::new(
+                    relations, radius, arguments, window,
+                ))
             }
-            SearchBound::Fingerprints(bound) => {
-                let pairs = FingerprintPairs::from_arguments(relations, bound.radius, arguments);
-                Box::new(pairs)
+            (bound, None) => from_index(relations, bound, arguments),
+            (bound, Some(window)) => {
+                let search = from_index(relations, bound, arguments);
+                let filter = arguments.filter.as_ref();
+                let times = RowTimes::read(&mut TempSpace, relations.table(), window, filter);
+                Box::new(WindowedPairs { search, times })
             }
         };
-        if let Some(window) = window {
-            let filter = arguments.filter.as_ref();
-            let times = RowTimes::read(&mut TempSpace, relations.table(), window, filter);
-            search = Box::new(WindowedPairs { search, times });
-        }
         note_read(relations.index());
         let confirmed = confirmation
             .map(|confirmation| ConfirmedPairs::new(&mut *search, relations, &confirmation));
@@ -208,6 +213,24 @@ impl SetReturning for PairSet {
         }
         columns.extend(self.bound.columns(compared));
         true
+    }
+}
+
+/// Creates the search for all pairs of an index within a bound.
+fn from_index(
+    relations: &LockedIndex,
+    bound: SearchBound,
+    arguments: &PairArguments,
+) -> Box<dyn PairSearch> {
+    match bound {
+        SearchBound::Signatures(bound) => {
+            Box::new(SignaturePairs::new(relations, bound, arguments))
+        }
+        SearchBound::Fingerprints(bound) => Box::new(FingerprintPairs::from_arguments(
+            relations,
+            bound.radius,
+            arguments,
+        )),
     }
 }
 

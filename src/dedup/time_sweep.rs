@@ -39,20 +39,41 @@ impl Merge {
     }
 }
 
-/// Passes each pair of a node of one range and a node of the other to `push` if their times are
-/// near each other. If both ranges are the same, passes each such pair of two of its nodes once.
-pub fn for_each_pair(files: &mut TempSpace, nodes: [Range<u32>; 2], spans: &mut Spans, push: Push) {
-    let is_one = nodes[0] == nodes[1];
-    let mut merge = Merge::new(nodes);
-    while let Some((node, span, from)) = merge.next(files, spans) {
-        pgrx::check_for_interrupts!();
-        // The node that begins earlier is paired with those that begin before its end.
-        let others = if is_one { 0 } else { 1 - from };
-        for other in merge.ranges[others].clone() {
-            if spans.get(files, other).low > span.high {
-                break;
+/// Iterator over the pairs of nodes whose times are near each other.
+pub struct Sweep {
+    merge: Merge,
+    /// True if both nodes of a pair are from one range.
+    is_one: bool,
+    /// Node whose pairs are being returned, the end of its time, and the nodes that follow it.
+    current: Option<(u32, i128, Range<u32>)>,
+}
+
+impl Sweep {
+    /// Begins the search for pairs of a node of one range and a node of the other. If both ranges
+    /// are the same, each pair of two of its nodes is returned once.
+    pub fn new(nodes: [Range<u32>; 2]) -> Self {
+        Sweep {
+            is_one: nodes[0] == nodes[1],
+            merge: Merge::new(nodes),
+            current: None,
+        }
+    }
+
+    /// Returns the next pair, or `None` after the last one.
+    pub fn next(&mut self, files: &mut TempSpace, spans: &mut Spans) -> Option<[u32; 2]> {
+        loop {
+            if let Some((node, end, others)) = &mut self.current
+                && let Some(other) = others.next()
+                && spans.get(files, other).low <= *end
+            {
+                return Some([*node, other]);
             }
-            push(files, node, other);
+            pgrx::check_for_interrupts!();
+            // The node that begins earlier is paired with those that begin before its end.
+            let (node, span, from) = self.merge.next(files, spans)?;
+            let others = if self.is_one { 0 } else { 1 - from };
+            let others = self.merge.ranges[others].clone();
+            self.current = Some((node, span.high, others));
         }
     }
 }
