@@ -1,12 +1,12 @@
 //! Conversion of the values in an index's columns to keys of the tree. A key consists of 64-bit
-//! words. The last column holds the values that searches compare. The columns before it are scope
-//! columns: the hash of their values is the first word of the key.
+//! words. The searched column holds the values that searches compare. The columns before it are
+//! scope columns: the hash of their values is the first word of the key.
 //!
-//! The searched column holds the values that searches compare. The columns before it are a scope.
-//! Their values are hashed into the first word of the key, so that the rows of one tenant, site or
-//! language are next to each other. Two scopes may have the same hash, so the server rechecks the
-//! scope columns. In the index of an exclusion constraint, ranges may follow the searched column.
-//! They are not part of keys and are not stored. The server compares them in the table.
+//! The rows of one scope, such as a tenant, site or language, are thus next to each other in the
+//! index. Two scopes may have the same hash, so the server rechecks the scope columns.
+//!
+//! In the index of an exclusion constraint, ranges may follow the searched column. They are not
+//! part of keys, and the index does not store them. The server compares them in the table.
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::Metric;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -64,8 +64,8 @@ pub struct Layout {
     pub scope_columns: usize,
     /// Metric of the searched column's values.
     pub metric: Metric,
-    /// True if the searched column holds balls, each with its own radius. The index stores only
-    /// their centres.
+    /// True if the searched column holds balls. A ball is a centre with a radius of its own. The
+    /// index stores only the centres.
     pub has_balls: bool,
     /// True if ranges follow the searched column. The index does not store them.
     pub has_ranges: bool,
@@ -104,7 +104,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether the last column holds signatures.
+    /// Returns whether the searched column holds signatures.
     pub fn is_on_signatures(&self) -> bool {
         self.metric.is_jaccard()
     }
@@ -294,8 +294,9 @@ fn refuse(index: Rel) -> ! {
          column",
     )
     .detail(
-        "The index compares the columns before it for equality, and finds near-duplicates only \
-         among rows with equal values. Only in an exclusion constraint can ranges follow it.",
+        "The index compares the columns before this column for equality. It finds near-duplicates \
+         only among rows with equal values in those columns. Only an exclusion constraint can have \
+         ranges after this column.",
     )
     .hint(instead_of_columns(index))
     .raise()
@@ -328,8 +329,8 @@ pub fn require_equal_scope(
     .raise()
 }
 
-/// Returns a hint for the error that the columns of an index are unsuitable. The hint shows columns
-/// that the index could have instead of its own.
+/// Returns the hint of the error that the columns of an index are unsuitable. The hint shows
+/// columns that would be suitable.
 fn instead_of_columns(index: Rel) -> String {
     let last = index.searched_column() as i16 + 1;
     if (0..last as usize - 1).any(|column| is_near(index.key_class(column))) {

@@ -64,8 +64,7 @@ impl Maker {
 }
 
 /// Returns the distinct functions that make the values in the searched column of an index.
-/// `function` is the OID of any function of the extension, by which other functions of the
-/// extension are recognized.
+/// `function` is the OID of any function of the extension.
 pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     let mut makers = Vec::new();
     for_each_expression(table, index, |expression| {
@@ -74,9 +73,9 @@ pub fn makers_of_index(function: Oid, table: Rel, index: Rel) -> Vec<Maker> {
     distinct(makers)
 }
 
-/// Calls `each` with each expression that makes values in the searched column of an index. These
-/// are the expression of the index column, and the expressions of the generated columns that it
-/// uses.
+/// Calls `each` with each expression that makes values in the searched column of an index. If this
+/// column is an expression, these are this expression and the expressions of the generated columns
+/// that it uses. If the column is a generated column, it is the expression of that column.
 fn for_each_expression(table: Rel, index: Rel, mut each: impl FnMut(Expr)) {
     let columns = match index.index_form().columns[index.searched_column()] {
         0 => {
@@ -102,9 +101,9 @@ pub type TextCall = Vec<(CString, Option<Constant>)>;
 /// Text form of a constant, with the OID of its type. `None` is the constant NULL.
 pub type Constant = Option<(CString, Oid)>;
 
-/// Returns the options of the distinct calls that make fingerprints or signatures from a text for
-/// the searched column of an index. `function` is the OID of any function of the extension, by
-/// which other functions of the extension are recognized.
+/// Finds the calls that make fingerprints or signatures from a text for the searched column of an
+/// index, and returns the options of each call. Calls with equal options are returned once.
+/// `function` is the OID of any function of the extension.
 pub fn text_calls_of_index(function: Oid, table: Rel, index: Rel) -> Vec<TextCall> {
     let mut found: Vec<TextCall> = Vec::new();
     for_each_expression(table, index, |expression| {

@@ -4,8 +4,9 @@ use pgrx::pg_sys;
 use super::rel::Rel;
 use super::value::{Value, ValueType};
 
-/// Values of an index's columns for one row of the table. The value of the searched column
-/// ([`Rel::searched_column`]) may have another type than the type that the index stores.
+/// Values of an index's columns for one row of the table. They have the types that the index
+/// stores, except in the searched column ([`Rel::searched_column`]). The value there has the input
+/// type of the operator class, which may store another type.
 #[derive(Clone, Copy)]
 pub struct IndexRow<'a> {
     index: Rel<'a>,
@@ -51,8 +52,9 @@ impl<'a> IndexRow<'a> {
     }
 }
 
-/// The type of the values that the server passes to an index for a column, counted from 0. For the
-/// searched column it is the input type of the operator class, which may store another type.
+/// The type of the values that the server passes to an index for the column `column`, counted from
+/// 0. It is the type that the index stores, except in the searched column. There it is the input
+/// type of the operator class, which may store another type.
 #[inline]
 pub fn input_type(index: Rel, column: usize) -> ValueType {
     let stored = index.attribute(column as i16 + 1);

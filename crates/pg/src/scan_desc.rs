@@ -281,10 +281,11 @@ impl<S: ScanState> ScanDesc<'_, S> {
         self.raw.xs_recheckorderby = false;
     }
 
-    /// Sets the index tuple of the current row, from which the server reads the columns in an
-    /// index-only scan. `searched` returns the value of the searched column
-    /// ([`Rel::searched_column`]), `None` for NULL; all other columns are NULL. Raises an internal
-    /// error if the value's length differs from the column's.
+    /// Sets the index tuple of the current row. In an index-only scan the server reads the row's
+    /// columns from this tuple. `searched` returns the value of the searched column
+    /// ([`Rel::searched_column`]), `None` for NULL. `column` is the position of this column,
+    /// counted from 0. All other columns of the tuple are NULL. Raises an internal error if the
+    /// value's length differs from the column's.
     pub fn set_index_tuple(
         &mut self,
         column: usize,

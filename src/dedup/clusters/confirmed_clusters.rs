@@ -1,10 +1,11 @@
 //! Clusters of rows whose texts or times are compared, for the arguments `confirm` and `row_time`
-//! of `neardup_clusters`.
+//! of `neardup_clusters`. Another metric finds candidates: nodes of rows with equal fingerprints or
+//! signatures (candidate nodes), and pairs of such nodes. Each candidate node is divided into new
+//! nodes. The rows of a new node have the same time, and texts with the same features.
 //!
-//! Another metric finds candidates: nodes of rows with equal fingerprints or signatures, and pairs
-//! of these nodes. Each candidate node is divided into new nodes of rows with the same time whose
-//! texts have the same features, so that equal rows are compared once. A pair of new nodes remains
-//! if the similarity of their texts reaches the bound and their times are near each other.
+//! Equal rows are thus compared only once. A pair of new nodes remains if the similarity of their
+//! texts reaches the bound and their times are near each other. Crowded nodes have too many pairs
+//! to list. The method `star` compares their texts and times when necessary.
 use neardup_blocktree::clusters::{join, split};
 use neardup_blocktree::key::{Key, Tid};
 use neardup_blocktree::paged::Paged;
@@ -76,8 +77,9 @@ impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
     }
 }
 
-/// A new node is identified by the words of its candidate node, then by its own number. The number
-/// gives access to the features of its text and to its time.
+/// A new node is identified by the words that identify its candidate node, and one more word: the
+/// number of the new node. The features of its text have the same number in [`FeatureSets`], and
+/// its time has the same number in [`Spans`].
 impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
     ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
 where
@@ -159,8 +161,8 @@ fn own_hash(row: Tid) -> [u64; 2] {
     [row.packed(), u64::MAX]
 }
 
-/// Numbers of the new nodes of each candidate node. They are consecutive, so only the first number
-/// of each candidate node is stored.
+/// For each candidate node, the numbers of its new nodes. They are consecutive, so only the first
+/// of them is stored.
 struct NewNodes {
     first: Paged<TempSpace>,
     /// Total number of new nodes.
@@ -175,8 +177,9 @@ impl NewNodes {
 }
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
-    /// Reads the text of each row of the candidate nodes, and stores the features of the text.
-    /// Returns the rows with the hashes and offsets of their features.
+    /// Reads the text of each row in `members`, which has the rows of the candidate nodes
+    /// ([`Graph::members`]). Appends the features of each text to the rule's sets. Returns an entry
+    /// for each row, with the hash of its text's features and their offset in the sets.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
@@ -194,7 +197,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         let (sets, mut bytes) = (&mut self.rule.sets, Vec::new());
         confirmation.for_each_text(self.relations, count, &mut next, |row, features| {
             let [high, low] = match features {
-                // A text without features is not a near-duplicate of any other.
+                // A text without features is not a near-duplicate of any other, so its row gets a
+                // hash of its own.
                 [] => own_hash(row),
                 _ => hash(features, &mut bytes),
             };
@@ -204,10 +208,11 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         texts
     }
 
-    /// Divides each candidate node into new nodes by the times and features of its rows. The new
-    /// nodes of a candidate node are in the order of the low ends of their times. Returns an entry
-    /// for each row (its address, with the number of its new node as the value), and the numbers of
-    /// the new nodes of each of the `nodes` candidate nodes.
+    /// Divides each of the `nodes` candidate nodes into new nodes: rows with the same time whose
+    /// texts have the same features. The new nodes of a candidate node are in the order of the low
+    /// ends of their times. `members` has the rows of the candidate nodes. Returns an entry for
+    /// each row, and the new nodes of each candidate node. The key of an entry is the row's
+    /// address, and the value is the number of its new node.
     fn split_nodes(
         &mut self,
         files: &mut TempSpace,
@@ -296,8 +301,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, new_nodes)
     }
 
-    /// Adds to `graph` the pairs of new nodes whose texts and times are near each other. Marks the
-    /// new nodes of crowded candidate nodes as crowded. `found` is the graph of the candidates.
+    /// Adds the pairs of new nodes whose texts are similar and whose times are near each other to
+    /// `graph`. `found` is the graph of the candidate nodes. If a candidate node is crowded, its
+    /// new nodes are also crowded in `graph`.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,

@@ -92,8 +92,8 @@ struct NodeSearch<'a, const N: usize> {
     invisible: TidList,
     /// True if fingerprints without a pair become nodes as well.
     singletons: bool,
-    /// True if the texts or times of all pairs are compared, so that a forest of pairs is not
-    /// enough.
+    /// True if the texts or times of all pairs are compared afterwards. A forest is then not
+    /// enough, because some of its pairs may be rejected.
     is_confirmed: bool,
     /// Number of rows above which a fingerprint is crowded for the method `star`, because rows of
     /// equal fingerprints are compared with each other.

@@ -104,11 +104,11 @@ struct ClusterArguments {
     conditions: PairConditions,
 }
 
-/// Conditions on two rows that are near each other by the index.
+/// Conditions that two rows must meet if they are near each other by the index.
 struct PairConditions {
-    /// Condition on the texts of the rows. `None` if the index decides.
+    /// Condition on the texts of the rows. `None` if texts are not compared.
     confirmation: Option<Confirmation>,
-    /// Condition on the times of the rows. `None` for rows of all times.
+    /// Condition on the times of the rows. `None` if times are not compared.
     window: Option<WindowOfTable>,
 }
 

@@ -247,9 +247,10 @@ pub struct GraphWriter<'a, const N: usize, const M: usize> {
 }
 
 impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
-    /// Creates a writer with an empty graph. It adds entries without a visible row to `invisible`.
-    /// If `thinning` limits the pairs of a fingerprint, fingerprints with more pairs, or with more
-    /// than `max_rows` rows, also become crowded nodes.
+    /// Creates a writer with an empty graph. The writer adds entries without a visible row to
+    /// `invisible`. If `thinning` limits the number of pairs of a fingerprint, the nodes of
+    /// fingerprints with more pairs, or with more than `max_rows` rows, are also added to the
+    /// graph's crowded nodes.
     pub fn new(thinning: Thinning, max_rows: u32, invisible: &'a mut TidList) -> Self {
         GraphWriter {
             graph: Graph::new(share()),

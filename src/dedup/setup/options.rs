@@ -23,7 +23,8 @@ const NOT_ALLOWED: [&str; 7] = [
     "function",
 ];
 
-/// Options that have a meaning for triggers but not for searches.
+/// Further options that the caller cannot pass with the action `search`, because they have a
+/// meaning only for triggers.
 const ONLY_TRIGGERS: [&str; 6] = ["confirm", "key", "manual", "notice", "time", "within"];
 
 /// Returns the arguments of the triggers as texts: the names of the fingerprint column and of the

@@ -247,9 +247,9 @@ fn lookup(
     }
 }
 
-/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None`
-/// unless the existing row is an original in the same scope and window, within `columns.limit`.
-/// Also returns `None` for the version that an UPDATE replaces.
+/// Returns the distance of an existing row to the new row in bits or mismatches. Returns `None` if
+/// the existing row has a mark, is in another scope, is outside the window of time, or is farther
+/// away than `columns.limit`. Also returns `None` for the version that an UPDATE replaces.
 pub fn distance(row: &Slot, columns: &Columns, query: &Query) -> Option<u32> {
     let is_marked = || columns.mark.is_some_and(|mark| row.get(mark).is_some());
     if query.own_row.is_version(row) || is_marked() {

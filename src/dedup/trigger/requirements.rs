@@ -47,9 +47,10 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
                  columns."
             }
             false => {
-                "The trigger must fire for INSERT and UPDATE. A column list must contain the \
-                 columns of the fingerprint or its text, of the scope, of the mark, and those in \
-                 confirm= and time=."
+                "The trigger must fire for INSERT and UPDATE. If the trigger has a column list, \
+                 the list must contain these columns: the fingerprint column or its text column, \
+                 the scope columns, the mark column, and the columns that the options confirm and \
+                 time name."
             }
         })
         .hint(create(
