@@ -31,9 +31,9 @@ impl<'a> Strategy<'a> {
     }
 
     /// Makes a ring for reading all pages of a relation once, so that they do not displace pages
-    /// that other queries use. The ring lives until the transaction ends. `_relation` only limits the
-    /// lifetime of the result. A relation is closed at the end of the transaction at the latest, so
-    /// the result cannot outlive the ring.
+    /// that other queries use. The ring lives until the transaction ends. `_relation` only limits
+    /// the lifetime of the result. A relation is closed at the end of the transaction at the
+    /// latest, so the result cannot outlive the ring.
     pub fn for_one_pass(_relation: Rel<'a>) -> Self {
         // SAFETY: the relation is open in a transaction, whose memory context outlives it.
         unsafe {
