@@ -19,9 +19,9 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum number of outer sample values that would have a match in the inner sample if every outer
-/// value had a match in the table. Below it, the samples are too small to show the share of values
-/// that have a match, so [`Inner::evidence`] returns `None`.
+/// Minimum size of two samples for an estimate from their matches. The size is the number of outer
+/// sample values that would have a match in the inner sample if every outer value had a match in
+/// the inner table. With smaller samples, [`Inner::evidence`] returns `None`.
 const EVIDENCE: f64 = 8.0;
 
 /// Minimum share of the outer rows of a semi-join that have the same value. For a value with fewer

@@ -78,9 +78,9 @@ fn of_rank(rank: i64) -> f64 {
     f64::from_bits(if rank < 0 { rank ^ i64::MAX } else { rank } as u64)
 }
 
-/// Returns the limit `t` for which the condition `step(y) comparison bound` is equivalent to `y <=
-/// t` or to `y >= t`. `constant` is the constant of `step`. `comparison` is 0 for `<`, 1 for `<=`,
-/// 2 for `>=`, and 3 for `>`.
+/// Returns the limit `t` for which the condition `step(y) comparison bound` is equivalent to
+/// `y <= t` or to `y >= t`. `constant` is the constant of `step`. `comparison` is 0 for `<`, 1 for
+/// `<=`, 2 for `>=`, and 3 for `>`.
 ///
 /// The condition is equivalent to `y <= t` if it is an upper bound (`<`, `<=`) of a growing step,
 /// or a lower bound of a falling step; see [`FloatStep::grows`]. The limit is infinite if the

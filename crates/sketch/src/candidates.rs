@@ -99,10 +99,10 @@ fn samples(similarity: f64) -> Vec<f64> {
 struct Tails {
     trials: u32,
     bound: u32,
-    /// For each similarity, in the order of [`Tails::new`], three numbers: the logarithm of the
-    /// odds that one bit or value differs, the logarithm of the probability of exactly `bound`
-    /// differences, and the probability of at most `bound` differences. The first two are
-    /// logarithms, because the probability of no difference underflows for long signatures.
+    /// For each similarity that was passed to [`Tails::new`], in the same order, three numbers: the
+    /// logarithm of the odds that one bit or value differs, the logarithm of the probability of
+    /// exactly `bound` differences, and the probability of at most `bound` differences. The first
+    /// two are logarithms, because the probability of no difference underflows for long signatures.
     sums: Vec<(f64, f64, f64)>,
 }
 

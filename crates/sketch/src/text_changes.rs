@@ -208,8 +208,8 @@ fn count_bits(
     }
 }
 
-/// Number of every feature that only one text has, in a list where a shared feature has its index
-/// in the list of shared features as its number.
+/// Value that marks a feature that only one text has, in a list in which a shared feature is given
+/// by its index in the list of shared features.
 const OWN: u32 = u32::MAX;
 
 /// Returns the runs of a text, in text order. `own` holds the features that only this text has, and

@@ -150,8 +150,9 @@ fn status_of(package: &str) -> String {
     )
 }
 
-/// Returns the version of a package that apt would install, from `policy`, the output of `apt-cache
-/// policy`. The output has it in a line like ` Candidate: 1.96.1`. `None` if there is no candidate.
+/// Returns the version of a package that apt would install; `None` if there is no candidate.
+/// `policy` is the output of `apt-cache policy`, which has the version in a line such as
+/// `Candidate: 1.96.1`.
 fn candidate(policy: &str) -> Option<&str> {
     policy
         .lines()

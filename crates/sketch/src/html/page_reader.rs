@@ -17,9 +17,9 @@ pub(super) struct PageReader<'a> {
     page: &'a [u8],
     /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Number of bytes that the tokenizer may be buffering, because it buffers long runs of letters
-    /// in some contexts: the length of the text that ends at the last call of `check` and has only
-    /// ASCII letters. Counts only whole intervals between two calls of `check`.
+    /// Length in bytes of the run of ASCII letters that ends at the last call of `check`. In some
+    /// contexts, the tokenizer buffers such a run as a whole. Counts only whole intervals between
+    /// two calls of `check`: an interval with any other byte sets the length to 0.
     letters: usize,
     /// Number of bytes of the page that were read since the last call of `check`.
     unchecked: usize,

@@ -24,8 +24,9 @@ const MIN_SLOTS: usize = 1 << 6;
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Suffix link: index of the state whose longest part is the longest suffix of the parts in
-    /// this state that occurs more often than they do. [`NONE`] in the first state.
+    /// Suffix link: index of another state. The longest part of that state is a suffix of all parts
+    /// in this state: the longest such suffix that occurs more often than they do. [`NONE`] in the
+    /// first state.
     link: u32,
     /// Position in the sequence after the first occurrence of the parts in this state. All these
     /// parts end there.
