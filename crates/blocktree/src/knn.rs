@@ -286,9 +286,9 @@ impl<const N: usize> KnnScan<N> {
     }
 }
 
-/// Estimates how many times a nearest-neighbour search reads a whole permutation before it has
-/// returned `rows` rows in order. The planner uses this estimate. The search keeps as many rows as
-/// fit into `memory` bytes.
+/// Estimates how many times a nearest-neighbour search reads one whole permutation (an ordered copy
+/// of all entries of the index) to return `rows` rows in order of distance. Each time, the search
+/// returns only as many rows as fit into `memory` bytes. The planner uses this estimate.
 pub fn whole_reads<const N: usize>(rows: f64, memory: usize) -> f64 {
     let most = kept_in::<N>(memory);
     let (mut emitted, mut keep, mut reads) = (0, FIRST_KEPT, 0.0);

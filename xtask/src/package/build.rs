@@ -121,7 +121,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|part| part == wanted)
 }
 
-/// Returns the printable characters at the start of `bytes`, at most 100.
+/// Returns the visible ASCII characters at the start of `bytes`, at most 100. A space ends them.
 fn printable(bytes: &[u8]) -> String {
     let shown = bytes
         .iter()

@@ -28,8 +28,9 @@ pub(super) struct OpenEntries {
     /// Number of entries to compare with the whole right group before the list is updated again. It
     /// is above 0 if the list was too long to be useful at its last update.
     pub wait: usize,
-    /// With [`Thinning::Forest`], the index of an entry in the component for which the list was
-    /// made. The list has the entries of the right group that are outside this component.
+    /// With [`Thinning::Forest`], the left entry for which the list was made, by its number in
+    /// [`Marks`]. The list has only entries of the right group that no chain of reported pairs
+    /// connects with this entry.
     pub base: usize,
 }
 

@@ -45,7 +45,7 @@ unsafe extern "C-unwind" {
 pub struct Token {
     /// Process id of the backend that writes the row.
     pub process: i32,
-    /// Number of the token among the tokens of the backend.
+    /// Serial number of the row among the rows that the backend has published.
     pub number: u32,
 }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// Requesting a prefetch takes one microsecond.
 const FROM_A_DISK: Duration = Duration::from_micros(25);
 
-/// Maximum time that is counted for one read. A read that took longer was probably interrupted, so
-/// its time does not predict the next one.
+/// Upper limit of the time that one read adds to the average. A longer read was probably
+/// interrupted, and counts as if it had taken this time.
 const MOST_COUNTED: Duration = Duration::from_micros(150);
 
 /// Weight of the moving average: each new read changes the average by the difference divided by
