@@ -63,7 +63,8 @@ callbacks! {
         callback: IndexBulkDeleteCallback, state: *mut c_void
     ) -> *mut IndexBulkDeleteResult {
         let mut call = IndexVacuum::new(info, stats);
-        vacuum::bulk_delete(&mut call, &DeadRows::new(callback, state));
+        let memory = memory::maintenance_work_mem() / 8;
+        vacuum::bulk_delete(&mut call, &DeadRows::new(callback, state, memory));
         call.into_stats()
     }
     fn amvacuumcleanup(

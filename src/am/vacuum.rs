@@ -20,12 +20,13 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
     let pages = IndexPages::with_strategy(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
-        // CREATE INDEX CONCURRENTLY lists the addresses of all rows in the index. A row has several
-        // entries, but must be listed only once: `each_row` reads one entry of each row.
+        // CREATE INDEX CONCURRENTLY lists the addresses of all rows in the index by asking about
+        // them. A row has several entries, but must be listed only once: `each_row` reads one entry
+        // of each row.
         with_words!(words_of(index), N => {
             let index = Index::<N>::with_pages(pages);
             let each = |tid| {
-                dead.contain(tid);
+                dead.ask_once(tid);
             };
             index.or_corrupt(index.tree().each_row(index.block_layout.null_permutation(), each));
         });

@@ -1,7 +1,9 @@
 //! Arguments that VACUUM passes to the callbacks of an index access method.
+use core::cell::RefCell;
 use core::ffi::c_void;
+use core::ops::RangeInclusive;
 
-use neardup_blocktree::key::Tid;
+use neardup_blocktree::key::{Block, Tid};
 use pgrx::pg_sys;
 
 use super::buffer_strategy::Strategy;
@@ -67,32 +69,113 @@ impl IndexVacuum<'_> {
     }
 }
 
-/// Set of the rows that VACUUM removes. A callback of the server looks up each address.
+/// Number of row addresses of a table page whose answers [`DeadRows`] remembers. A heap page has at
+/// most 291 rows.
+const ROWS_PER_PAGE: usize = 320;
+
+/// Remembered answers about the rows of one page of the table.
+#[derive(Clone, Copy)]
+struct PageRows {
+    /// Bit for each row address, set if VACUUM removes the row.
+    dead: [u64; ROWS_PER_PAGE / 64],
+    /// The answers for row addresses below this one are known.
+    known: u16,
+}
+
+/// Set of the rows that VACUUM removes. A callback of the server looks up each address. Before
+/// version 17 of the server, a lookup is a binary search in a large array, and each permutation
+/// asks for every row. So the answers are remembered.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
+    /// Remembered answers by the number of the table page.
+    pages: RefCell<Vec<PageRows>>,
+    /// Maximum number of pages in `pages`.
+    max_pages: usize,
 }
 
 impl DeadRows {
-    /// Wraps the callback and its state, as the server passes them to `ambulkdelete`.
+    /// Wraps the callback and its state, as the server passes them to `ambulkdelete`. Remembers
+    /// answers in `memory` bytes.
     ///
     /// # Safety
     /// `state` is valid for `callback` while the value lives.
-    pub unsafe fn new(callback: pg_sys::IndexBulkDeleteCallback, state: *mut c_void) -> Self {
-        DeadRows { callback, state }
+    pub unsafe fn new(
+        callback: pg_sys::IndexBulkDeleteCallback,
+        state: *mut c_void,
+        memory: usize,
+    ) -> Self {
+        DeadRows {
+            callback,
+            state,
+            pages: RefCell::default(),
+            max_pages: memory / size_of::<PageRows>(),
+        }
     }
 
-    /// Returns whether VACUUM removes the row at this address.
+    /// Calls the callback for this address and for no other.
+    pub fn ask_once(&self, tid: Tid) -> bool {
+        self.ask(tid.block, tid.offset..=tid.offset) != [0; ROWS_PER_PAGE / 64]
+    }
+
+    /// Returns whether VACUUM removes the row at this address. May ask about other addresses of its
+    /// page.
+    #[inline]
     pub fn contain(&self, tid: Tid) -> bool {
-        let mut pointer = item_pointer(tid);
-        self.callback.is_some_and(|callback| {
-            // SAFETY: the state belongs to the callback.
-            unsafe {
-                pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
-                    callback(&raw mut pointer, self.state)
-                })
+        let (mut pages, row) = (self.pages.borrow_mut(), usize::from(tid.offset));
+        let page = match row < ROWS_PER_PAGE {
+            true => self.page(&mut pages, tid.block as usize),
+            false => None,
+        };
+        let Some(page) = page else {
+            return self.ask_once(tid);
+        };
+        if page.known <= tid.offset {
+            // Neighbouring addresses are near each other in the server's array. So lookups of
+            // neighbours find the array in the processor's caches.
+            let answers = self.ask(tid.block, page.known.max(1)..=tid.offset);
+            for (dead, more) in page.dead.iter_mut().zip(answers) {
+                *dead |= more;
             }
-        })
+            page.known = tid.offset + 1;
+        }
+        page.dead[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// Returns the remembered answers about a page of the table. `None` if there is no memory.
+    #[inline]
+    fn page<'p>(&self, pages: &'p mut Vec<PageRows>, page: usize) -> Option<&'p mut PageRows> {
+        const UNKNOWN: PageRows = PageRows {
+            dead: [0; ROWS_PER_PAGE / 64],
+            known: 0,
+        };
+        if page >= pages.len() && page < self.max_pages {
+            let wanted = (page + 1).next_power_of_two().min(self.max_pages);
+            pages.try_reserve_exact(wanted - pages.len()).ok()?;
+            pages.resize(page + 1, UNKNOWN);
+        }
+        pages.get_mut(page)
+    }
+
+    /// Calls the callback for each row address in `rows` of a table page. Returns a bit for each
+    /// address, set if VACUUM removes the row.
+    fn ask(&self, block: Block, rows: RangeInclusive<u16>) -> [u64; ROWS_PER_PAGE / 64] {
+        let mut dead = [0; ROWS_PER_PAGE / 64];
+        let Some(callback) = self.callback else {
+            return dead;
+        };
+        // SAFETY: the state belongs to the callback.
+        unsafe {
+            pg_sys::submodules::ffi::pg_guard_ffi_boundary(|| {
+                for offset in rows {
+                    let mut pointer = item_pointer(Tid::new(block, offset));
+                    let row = usize::from(offset) % ROWS_PER_PAGE;
+                    let is_dead = callback(&raw mut pointer, self.state);
+                    dead[row / 64] |= u64::from(is_dead) << (row % 64);
+                }
+            })
+        }
+        dead
     }
 }
 
