@@ -191,12 +191,29 @@ impl<'a> IndexPages<'a> {
     }
 
     /// Prefetches the first `bytes` bytes and the last cache line of a page, and the descriptor of
-    /// its buffer, into the processor's cache. Does nothing without a hint for the page's buffer.
+    /// its buffer, into the processor's cache. Without a hint for the page's buffer, first looks
+    /// the page up in the buffer mapping table. Does nothing if the page is not in a buffer.
     #[inline]
     fn prefetch_recent(&self, block: Block, bytes: usize) {
-        if let Some(buffer) = (self.file).and_then(|file| buffer_hints::buffer_of(file, block)) {
+        let Some(file) = self.file else { return };
+        let known = buffer_hints::buffer_of(file, block);
+        if let Some(buffer) = known.or_else(|| self.look_up(file, block)) {
             prefetch(buffer, bytes, true);
         }
+    }
+
+    /// Looks up the buffer of a page, and stores a hint for it. If the page is not in a buffer,
+    /// asks the system to read it from the file, and returns `None`. A new session has no hints, so
+    /// without this look-up its first searches would wait for one leaf after the other.
+    #[cold]
+    fn look_up(&self, file: u32, block: Block) -> Option<pg_sys::Buffer> {
+        let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+        // SAFETY: the relation is open.
+        let found = unsafe { pg_sys::PrefetchBuffer(self.relation.raw(), fork, block) };
+        (found.recent_buffer > 0).then(|| {
+            buffer_hints::store(file, block, found.recent_buffer);
+            found.recent_buffer
+        })
     }
 }
 
