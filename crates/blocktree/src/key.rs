@@ -181,9 +181,8 @@ pub fn distance<const N: usize>(a: &Key<N>, b: &Key<N>, skipped: usize) -> u32 {
 /// Reads a 64-bit word in native byte order at a byte offset.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], offset: usize) -> u64 {
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[offset..offset + 8]);
-    u64::from_ne_bytes(word)
+    let word = bytes[offset..].first_chunk();
+    u64::from_ne_bytes(*word.expect("a word within the bytes"))
 }
 
 /// Reads a whole key at a byte offset.

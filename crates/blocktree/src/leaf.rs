@@ -7,9 +7,9 @@
 //! A leaf has an array of keys that grows upwards from the page header, and an array of row
 //! addresses that grows downwards from the fields at the end of the page. A build writes the
 //! entries of a leaf in key order. A split keeps most entries in order. A field of the page has the
-//! number of sorted entries, which are at the start of the arrays. A search for one prefix locates
-//! its range among the sorted entries and compares all unsorted entries. Other searches compare all
-//! entries of the leaf.
+//! number of sorted entries, which are at the start of the arrays. If a search looks up one prefix
+//! on the leaf, it locates the prefix's range among the sorted entries and compares all unsorted
+//! entries. Other searches compare all entries of the leaf.
 //!
 //! An insert appends an entry, which changes 15 bytes of the page with usual 64-bit keys. An insert
 //! in order would move half of the page and log the moved bytes in the WAL. The number of bytes of
@@ -248,17 +248,20 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         page::sorted(&self.page)
     }
 
+    /// Returns the key at which the leaf ends. `None` if it is the last leaf of its permutation.
+    #[inline]
+    pub(crate) fn high(&self) -> Option<Key<N>> {
+        let high = self.high_key()?;
+        (high.permutation == self.permutation()).then_some(high.key)
+    }
+
     /// Returns two ranges of indexes that together contain all entries with keys from `first` to
     /// `last` (inclusive). The first is a range of the sorted entries that was estimated from the
     /// keys' distribution. The second has all unsorted entries. If the estimated range lacks a
     /// sorted key from `first` to `last`, the first range is empty and the second has all entries.
     #[inline]
     pub(crate) fn ranges_between(&self, first: &Key<N>, last: &Key<N>) -> [Range<usize>; 2] {
-        let (sorted, keys) = (self.sorted(), self.keys());
-        let high = self
-            .high_key()
-            .filter(|high| high.permutation == self.permutation());
-        let high = high.map(|high| high.key);
+        let (sorted, keys, high) = (self.sorted(), self.keys(), self.high());
         let expected = expected_range((&keys.low, high.as_ref()), keys.shape, sorted, first, last);
         // Checks only the keys around the expected range: a binary search would take longer than
         // filtering all entries.

@@ -48,9 +48,34 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Returns two byte ranges of a leaf: the range that probably has the sorted keys from `first` to
-/// `last`, and the range of the unsorted keys. `glance` is a copy of the leaf's fields, made
-/// without a lock. `None` if the fields are invalid, or if keys are too long to be in `glance`.
+/// Prefetches the part of a leaf that a search will read. `wanted` gets the key at which the leaf
+/// ends, or `None` for the last leaf of a permutation. It returns the lowest and the highest key
+/// that the search reads, or `None` if it reads the whole leaf. The caller has prefetched the ends
+/// of the leaf. Prefetches the whole leaf if keys have more than [`MOST_WORDS`] words.
+pub(crate) fn prefetch_wanted<S: PrefetchPages, const N: usize>(
+    store: &S,
+    block: Block,
+    wanted: impl FnOnce(Option<&Key<N>>) -> Option<(Key<N>, Key<N>)>,
+) {
+    if N > MOST_WORDS {
+        return store.prefetch(block);
+    }
+    let Some(glance) = store.glance(block) else {
+        return;
+    };
+    let high = glance.range::<N>().and_then(|(_, high)| high);
+    let Some((first, last)) = wanted(high.as_ref()) else {
+        return store.prefetch(block);
+    };
+    let parts = parts_between(&glance, &first, &last);
+    for part in parts.into_iter().flatten() {
+        store.prefetch_part(block, part);
+    }
+}
+
+/// Returns two byte ranges of a leaf: the keys between `first` and `last`, and the unsorted keys.
+/// `glance` has the leaf's fields, read without a lock. `None` if the fields are invalid, or if
+/// keys are too long to be in `glance`.
 fn parts_between<const N: usize>(
     glance: &UnlockedCopy,
     first: &Key<N>,

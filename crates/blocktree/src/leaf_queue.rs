@@ -54,9 +54,10 @@ impl<const N: usize> LeafQueue<N> {
         None
     }
 
-    /// Returns the leaves that have not been taken, in order.
-    pub(crate) fn rest(&self) -> impl Iterator<Item = Block> {
-        self.leaves[self.next..].iter().map(|(_, leaf)| *leaf)
+    /// Returns the leaves that have not been taken, in order. For each leaf, returns the lowest
+    /// wanted entry key and the block.
+    pub(crate) fn rest(&self) -> &[(EntryKey<N>, Block)] {
+        &self.leaves[self.next..]
     }
 }
 

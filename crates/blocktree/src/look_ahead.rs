@@ -2,8 +2,8 @@
 //! search reads them. The search consists of probes. Each probe looks up one or more prefixes
 //! (leading bits) in one permutation (ordered copy of all keys), or reads the whole permutation.
 
-use crate::key::{Block, EntryKey};
-use crate::leaf_prefetch::{MOST_WORDS, prefetch_between, prefetch_first};
+use crate::key::{Block, EntryKey, Key};
+use crate::leaf_prefetch::{MOST_WORDS, prefetch_between, prefetch_first, prefetch_wanted};
 use crate::leaf_queue::LeafQueue;
 use crate::level_cursor::NextPage;
 use crate::page::Result;
@@ -122,14 +122,34 @@ impl<const N: usize> LookAhead<N> {
         tree.find_ahead(&mut self.queue, *from, |end| {
             probes.next_position(probe, permuted, end)
         })?;
-        let first = self.queue.take(from);
-        for (index, leaf) in self.queue.rest().enumerate() {
-            tree.store.read_ahead(leaf);
-            if index < LEAVES_AHEAD {
-                tree.store.prefetch(leaf);
+        for (_, leaf) in self.queue.rest() {
+            tree.store.read_ahead(*leaf);
+            if N <= MOST_WORDS {
+                tree.store.prefetch_ends(*leaf);
             }
         }
-        Ok(first)
+        for index in 0..=LEAVES_AHEAD {
+            self.prefetch_queued(tree.store, probes, probe, permuted, index);
+        }
+        Ok(self.queue.take(from))
+    }
+
+    /// Prefetches the part of a queued leaf that the probe with number `probe` will read. `index`
+    /// counts the leaves of the queue that have not been taken. `permuted` is the query's key in
+    /// the probe's permutation.
+    fn prefetch_queued<S: PrefetchPages>(
+        &self,
+        store: &S,
+        probes: &Probes<N>,
+        probe: usize,
+        permuted: &Key<N>,
+        index: usize,
+    ) {
+        if let Some((from, leaf)) = self.queue.rest().get(index) {
+            prefetch_wanted(store, *leaf, |high| {
+                probes.only_prefix(&probes.plan.probes[probe], permuted, &from.key, high)
+            });
+        }
     }
 
     /// Removes the leaf of the entry key `position` from the queue and returns it. `None` if the
@@ -148,8 +168,9 @@ impl<const N: usize> LookAhead<N> {
         probe: usize,
         leaf: Option<Block>,
     ) -> bool {
-        let is_whole = probes.plan.probes[probe].bits == 0;
-        N <= MOST_WORDS && leaf.is_some() && (is_whole || self.has_found(probe))
+        let plan = &probes.plan.probes[probe];
+        let is_ahead = plan.bits == 0 || plan.threshold > 0 || self.has_found(probe);
+        N <= MOST_WORDS && leaf.is_some() && is_ahead
     }
 
     /// Prefetches a leaf that the probe with number `probe` will read after the current leaf.
@@ -162,18 +183,17 @@ impl<const N: usize> LookAhead<N> {
         store: &S,
         probes: &Probes<N>,
         probe: usize,
+        permuted: &Key<N>,
         next: &NextPage<N>,
     ) {
-        let probe = &probes.plan.probes[probe];
-        if probe.threshold > 0 {
-            if let Some(queued) = self.queue.rest().nth(LEAVES_AHEAD - 1) {
-                store.prefetch(queued);
-            }
+        let plan = &probes.plan.probes[probe];
+        if plan.threshold > 0 {
+            self.prefetch_queued(store, probes, probe, permuted, LEAVES_AHEAD - 1);
         } else if N <= MOST_WORDS
             && let Some((_, Some(next))) = *next
         {
-            let leaves_of_prefix = probes.plan.permutation_leaves / 2f64.powi(probe.bits as i32);
-            match probe.bits == 0 || leaves_of_prefix < 1.0 {
+            let leaves_of_prefix = probes.plan.permutation_leaves / 2f64.powi(plan.bits as i32);
+            match plan.bits == 0 || leaves_of_prefix < 1.0 {
                 true => store.prefetch_next(next),
                 false => store.prefetch(next),
             }

@@ -105,9 +105,8 @@ pub(crate) fn u16_at(page: &Page, offset: usize) -> u16 {
 
 #[inline]
 pub(crate) fn u32_at(page: &Page, offset: usize) -> u32 {
-    let mut bytes = [0; 4];
-    bytes.copy_from_slice(&page[offset..offset + 4]);
-    u32::from_ne_bytes(bytes)
+    let bytes = page[offset..].first_chunk();
+    u32::from_ne_bytes(*bytes.expect("four bytes within the page"))
 }
 
 pub(crate) fn u64_at(page: &Page, offset: usize) -> u64 {

@@ -448,40 +448,46 @@ pub(crate) fn cheapest<P>(
 #[inline]
 pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<u64> {
     debug_assert!(bits <= 64);
-    if threshold == 0 {
-        return (from <= center).then_some(center);
+    let highest = |word: u64| 63 - word.leading_zeros();
+    // The differing bits without the highest ones, as many as the threshold allows.
+    let (mut surplus, mut last_allowed) = (from ^ center, None);
+    for _ in 0..threshold {
+        if surplus == 0 {
+            break;
+        }
+        let bit = highest(surplus);
+        surplus ^= 1 << bit;
+        last_allowed = Some(bit);
     }
-    if (from ^ center).count_ones() <= threshold {
+    if surplus == 0 {
         return Some(from);
     }
     // For some bit i, the result agrees with `from` above bit i, and has 1 at bit i where `from`
     // has 0. Below bit i it is as small as the rest of the threshold allows. The lowest possible i
     // gives the smallest result.
-    for i in 0..bits {
-        if from >> i & 1 == 1 {
-            continue;
-        }
-        let above = if i == 63 {
-            0
-        } else {
-            ((from ^ center) >> (i + 1)).count_ones()
-        };
-        let spent = above + u32::from(center >> i & 1 == 0);
-        if spent > threshold {
-            continue;
-        }
-        let bit = 1u64 << i;
-        let mut low = center & (bit - 1);
-        for _ in spent..threshold {
-            // Clears the most significant set bit, which reduces the number most.
-            if low == 0 {
-                break;
-            }
-            low ^= 1 << (63 - low.leading_zeros());
-        }
-        return Some(from & !(bit - 1) | bit | low);
+    let over = highest(surplus);
+    if from >> over & 1 == 0 {
+        // The result agrees with `center` at this bit, so no bit below it may differ.
+        let below = (1 << over) - 1;
+        return Some(from & !below | 1 << over | center & below);
     }
-    None
+    let zeros = !from & u64::MAX >> (64 - bits) & u64::MAX << last_allowed?;
+    if zeros == 0 {
+        return None;
+    }
+    let i = zeros.trailing_zeros();
+    let (bit, differing) = (1u64 << i, (from ^ center) >> i);
+    // `from` has 0 at bit i, so the result differs there from `center` where `from` does not.
+    let spent = (differing ^ 1).count_ones();
+    let mut low = center & (bit - 1);
+    for _ in spent..threshold {
+        // Clears the most significant set bit, which reduces the number most.
+        if low == 0 {
+            break;
+        }
+        low ^= 1 << highest(low);
+    }
+    Some(from & !(bit - 1) | bit | low)
 }
 
 #[cfg(test)]

@@ -91,12 +91,39 @@ impl<const N: usize> Probes<N> {
         Some(key)
     }
 
-    /// Returns the lowest and the highest key with the query's own prefix, for a probe that looks
-    /// up only this prefix. `permuted` is the query's key in the probe's permutation.
+    /// Returns the lowest and the highest key that a probe reads on a leaf, if the probe looks up
+    /// only one prefix there. `None` if it looks up several prefixes or reads the whole leaf.
+    /// `from` is the lowest key that the probe reads on the leaf, and `high` is the key at which
+    /// the leaf ends. `permuted` is the query's key in the probe's permutation.
     #[inline]
-    pub(crate) fn ends(&self, probe: &Probe<N>, permuted: &Key<N>) -> (Key<N>, Key<N>) {
+    pub(crate) fn only_prefix(
+        &self,
+        probe: &Probe<N>,
+        permuted: &Key<N>,
+        from: &Key<N>,
+        high: Option<&Key<N>>,
+    ) -> Option<(Key<N>, Key<N>)> {
+        if probe.bits == 0 {
+            return None;
+        }
+        if probe.threshold > 0 {
+            let current = prefix(from[self.layout.scope_words()], probe.bits);
+            let is_last = current == u64::MAX >> (64 - probe.bits);
+            let next = (!is_last).then(|| self.first_key(probe, permuted, current + 1));
+            if let Some(next) = next.flatten()
+                && high.is_none_or(|high| next <= *high)
+            {
+                return None;
+            }
+        }
+        Some(self.ends(probe, from))
+    }
+
+    /// Returns the lowest and the highest key with the prefix of `key` that a probe looks up.
+    #[inline]
+    pub(crate) fn ends(&self, probe: &Probe<N>, key: &Key<N>) -> (Key<N>, Key<N>) {
         let word = self.layout.scope_words();
-        let (mut first, mut last) = (*permuted, *permuted);
+        let (mut first, mut last) = (*key, *key);
         let rest = u64::MAX.checked_shr(probe.bits).unwrap_or(0);
         first[word] &= !rest;
         last[word] |= rest;

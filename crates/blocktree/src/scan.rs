@@ -181,7 +181,7 @@ impl<const N: usize> Scan<N> {
         // The right link is read under the same lock as the entries. If a later split moves entries
         // to the right, they are not read twice, because they are below the high key read here.
         let next = self.next_page(entry_key.permutation, leaf.right_sibling());
-        (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &next);
+        (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &self.permuted, &next);
         self.collect(&leaf, &entry_key, matches);
         let keeps_empty = tree.leaves.is_some_and(LeafCache::validates);
         if keeps_empty {
@@ -241,12 +241,11 @@ impl<const N: usize> Scan<N> {
         self.found.clear();
         let keys = leaf.keys();
         let probe = &probes[self.probe];
-        let ranges = match probe.threshold == 0 && probe.bits > 0 {
-            true => {
-                let (first, last) = self.probes.ends(probe, &self.permuted);
-                leaf.ranges_between(&first, &last)
-            }
-            false => [0..0, 0..keys.len()],
+        let high = leaf.high();
+        let only = (self.probes).only_prefix(probe, &self.permuted, &from.key, high.as_ref());
+        let ranges = match only {
+            Some((first, last)) => leaf.ranges_between(&first, &last),
+            None => [0..0, 0..keys.len()],
         };
         for range in ranges {
             let (before, first) = (self.found.len(), range.start as u16);
