@@ -5,13 +5,11 @@
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
 //! other processes have added meanwhile. The second search is not needed if the first search found
-//! nothing, and if the leaves that the first search read are unchanged when the row's entries are
-//! appended to them. In that case no other row has been added meanwhile, and the second search
-//! would find only the new row. docs/dev/locking.md, "Searches that an insertion validates", has
-//! the proof.
+//! nothing, and if no other process has changed the leaves that it read when all entries of the new
+//! row have been added. In that case the second search would find only the new row.
+//! docs/dev/locking.md, "Searches that an insertion validates", has the proof.
 
 use crate::key::{Block, EntryKey, Key};
-use crate::store::PAGES_PER_RECORD;
 
 /// Maximum number of words of a key: four words of a 256-bit fingerprint and one word of a scope.
 const MOST_WORDS: usize = 5;
@@ -26,42 +24,47 @@ fn words<const N: usize>(key: &Key<N>) -> Words {
     words
 }
 
+/// Maximum number of leaves of a search that is recorded. With more leaves, the comparison of their
+/// versions would take nearly as long as the second search.
+const MAX_LEAVES: usize = 128;
+
 /// Leaf that an empty search has read.
 #[derive(Clone, Copy, Debug)]
 struct ReadLeaf {
-    /// Permuted query of the search in the leaf's permutation.
-    key: Words,
     /// Block of the leaf.
     block: Block,
-    /// Version of the leaf when the search read it ([`crate::store::ReadPages::version`]).
+    /// Version of the leaf when the search read it, or after the row's entry was appended to it
+    /// ([`crate::store::ReadPages::version`]).
     version: u64,
+    /// True if the version was compared under the exclusive lock of the last append.
+    is_compared: bool,
 }
 
-/// Record of a search and of the leaves that it has read, one leaf of each permutation (ordered
-/// copy of all keys). When the search has ended, the record proves that no row was near the query,
-/// unless `spoilt` is true.
-#[derive(Clone, Copy, Debug, Default)]
+/// Record of a search and of the leaves that it has read. When the search has ended, the record
+/// proves that no row was near the query, unless `spoilt` is true.
+#[derive(Debug, Default)]
 pub(crate) struct EmptySearch {
     /// Unpermuted query with its scope, set when the search has ended.
     query: Words,
+    /// Permuted query of a permutation that the search has read, and the number of the permutation.
+    permuted: Option<(u16, Words)>,
     /// Radius of the search in bits, set when the search has ended.
     radius: u32,
-    /// Leaf that the search has read in each permutation, indexed by permutation.
-    leaves: [Option<ReadLeaf>; PAGES_PER_RECORD],
-    /// True if the search found a row, or read more than one leaf of a permutation.
+    /// Leaves that the search has read.
+    leaves: Vec<ReadLeaf>,
+    /// True if the search found a row, or if a leaf could not be recorded or has changed.
     spoilt: bool,
 }
 
 impl EmptySearch {
-    /// Makes this search unusable as proof that no row is near the query. The search calls this if
-    /// it found a row, or if rows near the query may be on a leaf that was not recorded.
+    /// Makes this search unusable as proof that no row is near the query.
     pub(crate) fn spoil(&mut self) {
         self.spoilt = true;
     }
 
-    /// Records the only leaf of a permutation that may have rows near the query, after the search
-    /// has found none on it. `key` is the permuted query. `version` is the leaf's version, or
-    /// `None` if the store has no versions.
+    /// Records a leaf that may have rows near the query, after the search has found none on it.
+    /// `key` is the permuted query. `version` is the leaf's version, or `None` if the store has no
+    /// versions.
     pub(crate) fn note<const N: usize>(
         &mut self,
         permutation: u16,
@@ -69,22 +72,27 @@ impl EmptySearch {
         block: Block,
         version: Option<u64>,
     ) {
-        match (self.leaves.get_mut(usize::from(permutation)), version) {
-            (Some(leaf @ None), Some(version)) if N <= MOST_WORDS => {
-                let key = words(key);
-                *leaf = Some(ReadLeaf {
-                    key,
+        /// Number of leaves for which memory is allocated at once.
+        const USUAL_LEAVES: usize = 32;
+        let has_room = self.leaves.len() < self.leaves.capacity()
+            || self.leaves.len() < MAX_LEAVES && self.leaves.try_reserve(USUAL_LEAVES).is_ok();
+        match version {
+            Some(version) if N <= MOST_WORDS && has_room && !self.spoilt => {
+                self.permuted
+                    .get_or_insert_with(|| (permutation, words(key)));
+                let is_compared = false;
+                self.leaves.push(ReadLeaf {
                     block,
                     version,
+                    is_compared,
                 });
             }
             _ => self.spoilt = true,
         }
     }
 
-    /// Completes the record when the search has ended. `query` is the unpermuted query, and
-    /// `radius` is in bits. Returns `None` if the search proves nothing, because it found a row or
-    /// read two leaves of a permutation.
+    /// Returns the search, which has ended, with its unpermuted query and its radius in bits.
+    /// `None` if it does not prove that no row was near the query.
     pub(crate) fn ended<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
@@ -94,34 +102,52 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether an entry can be added without a second search of its leaf: this search
-    /// looked for the entry's key on the leaf, and the leaf has not changed since then. `entry_key`
-    /// describes the entry. `block` is the leaf that receives it, and `version` is the leaf's
-    /// present version.
-    pub(crate) fn has_read<const N: usize>(
+    /// Returns whether the search looked for the row with these entries.
+    pub(crate) fn has_looked_for<const N: usize>(
         &self,
-        entry_key: &EntryKey<N>,
-        block: Block,
-        version: Option<u64>,
+        mut entry_keys: impl Iterator<Item = EntryKey<N>>,
     ) -> bool {
-        match self.leaves.get(usize::from(entry_key.permutation)) {
-            Some(Some(leaf)) => {
-                leaf.block == block
-                    && Some(leaf.version) == version
-                    && leaf.key == words(&entry_key.key)
-            }
-            _ => false,
+        self.permuted.is_some_and(|(permutation, key)| {
+            entry_keys.any(|entry| entry.permutation == permutation && key == words(&entry.key))
+        })
+    }
+
+    /// Compares the version of a locked leaf, before entries of the row are appended to it. `block`
+    /// is the leaf's block, and `version` its present version.
+    pub(crate) fn compare(&mut self, block: Block, version: Option<u64>) {
+        for leaf in self.leaves.iter().filter(|leaf| leaf.block == block) {
+            self.spoilt |= Some(leaf.version) != version;
         }
     }
 
-    /// Returns the row that is being added if this search proves that no other row is near it. The
-    /// caller appends the row's entries in one step. `entries` is the number of these entries, and
-    /// [`EmptySearch::has_read`] must be true for each of them. Returns `None` if the search has
-    /// read further leaves, because another row may have been added to them meanwhile.
-    pub(crate) fn lone_row(&self, entries: usize) -> Option<LoneRow> {
+    /// Records that one log record has appended entries of the row to locked leaves. `versions` has
+    /// the block of each leaf and its version after the record.
+    pub(crate) fn appended(
+        &mut self,
+        versions: impl Iterator<Item = (Block, Option<u64>)> + Clone,
+    ) {
+        for leaf in &mut self.leaves {
+            let mut versions = versions.clone();
+            let found = versions.find(|(block, _)| *block == leaf.block);
+            leaf.is_compared = found.is_some();
+            if let Some((_, version)) = found {
+                match version {
+                    Some(version) => leaf.version = version,
+                    None => self.spoilt = true,
+                }
+            }
+        }
+    }
+
+    /// Returns the added row if the search proves that no other row was near it. All entries of the
+    /// row have been appended. `version_of` returns the present version of a leaf; it is called for
+    /// each leaf that was not compared under the lock of the last append.
+    pub(crate) fn lone_row(&self, version_of: impl Fn(Block) -> Option<u64>) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
-        let read = self.leaves.iter().flatten().count();
-        (read == entries).then_some(LoneRow { query, radius })
+        let is_unchanged =
+            |leaf: &ReadLeaf| leaf.is_compared || version_of(leaf.block) == Some(leaf.version);
+        let holds = !self.spoilt && self.leaves.iter().all(is_unchanged);
+        holds.then_some(LoneRow { query, radius })
     }
 }
 

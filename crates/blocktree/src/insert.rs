@@ -2,7 +2,7 @@
 //! and a row address, and belongs to one permutation (ordered copy of all keys in the index). It is
 //! added to the leaf whose range covers it.
 
-use crate::empty_search::{EmptySearch, LoneRow};
+use crate::empty_search::EmptySearch;
 use crate::inner::{self, Inner, InnerMut, InnerRef};
 use crate::key::{Block, EntryKey};
 use crate::leaf::{Append, Leaf, LeafMut, LeafRef};
@@ -21,16 +21,18 @@ const GROUP: usize = PAGES_PER_RECORD;
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of one row. `entry_keys` has at most one entry key for each permutation.
-    /// One log record adds up to [`PAGES_PER_RECORD`] entries. Entries whose leaves are full, or
-    /// are locked by another process, have log records of their own. So after a crash, some
-    /// permutations may have the row and others not.
+    /// Adds the entries of one row, at most one for each permutation (ordered copy of all keys).
+    /// One log record adds the entries of up to [`PAGES_PER_RECORD`] permutations, except for
+    /// leaves that are full or that another process has locked. After a crash, some permutations
+    /// may have the row and others not. If the last search proves that no other row is near the
+    /// row, stores that in the leaf cache ([`crate::empty_search`]).
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
     ) -> Result<()> {
         self.prepare(entry_keys.clone())?;
-        let mut search = self.leaves.and_then(LeafCache::take_empty);
+        let mut search = (self.leaves.and_then(LeafCache::take_empty))
+            .filter(|search| search.has_looked_for(entry_keys.clone()));
         loop {
             let mut group = [None; GROUP];
             for slot in &mut group {
@@ -39,51 +41,46 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
                 }
             }
             if group[0].is_none() {
-                return Ok(());
+                break;
             }
-            let lone_row = self.insert_group(&group, search.take())?;
-            // A row counts as alone only if all its entries were added at the same moment. That is
-            // true only if the row had one group of entries.
-            if let (Some(leaves), Some(row), None) =
-                (self.leaves, lone_row, entry_keys.clone().next())
-            {
-                leaves.remember_lone_row(row);
-            }
+            self.insert_group(&group, &mut search)?;
         }
+        let version_of = |leaf| self.store.version(&self.store.read(leaf));
+        if let (Some(leaves), Some(search)) = (self.leaves, search)
+            && let Some(row) = search.lone_row(version_of)
+        {
+            leaves.remember_lone_row(row);
+        }
+        Ok(())
     }
 
-    /// Adds a group of entries. Each element of `group` is `None`, or has an entry and the block of
-    /// the leaf that probably covers the entry. `search` is the last search before this insertion,
-    /// if that search found no row. Returns the added row if `search` proves that no other row is
-    /// near it ([`EmptySearch::lone_row`]), and `None` otherwise.
+    /// Adds a group of entries. Each element of `group` has an entry and the block of the leaf that
+    /// probably covers it. `search` is the search for the row, if it found nothing.
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
-        search: Option<EmptySearch>,
-    ) -> Result<Option<LoneRow>> {
-        let (added, lone_row) = self.append_together(group, search)?;
+        search: &mut Option<EmptySearch>,
+    ) -> Result<()> {
+        let added = self.append_together(group, search)?;
         for ((entry_key, block), added) in group.iter().flatten().zip(added) {
             if !added {
+                // This may split the leaf, whose new version proves nothing.
+                *search = None;
                 self.insert_from(entry_key, *block)?;
             }
         }
-        Ok(lone_row)
+        Ok(())
     }
 
-    /// Appends as many entries of a group as possible by one log record. Skips an entry if its leaf
-    /// is full, has row addresses that are too short, does not cover the entry, or already receives
-    /// another entry of the group. Does not wait for a lock while it holds another one, because
-    /// that may deadlock. So it also skips an entry if another process has locked the leaf of that
-    /// entry.
-    ///
-    /// The elements of `group` that are `None` must be at its end. Element `i` of the returned
-    /// array states whether entry `i` was added. The second returned value is the same as for
-    /// [`Tree::insert_group`].
+    /// Appends as many entries of a group as possible by one log record. In `group`, all entries
+    /// precede the elements that are `None`. Skips an entry if its leaf is full, does not cover it,
+    /// or receives another entry of the group. Also skips an entry if another process has locked
+    /// its leaf while this function holds a lock. Returns which entries were added.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
-        mut search: Option<EmptySearch>,
-    ) -> Result<([bool; GROUP], Option<LoneRow>)> {
+        search: &mut Option<EmptySearch>,
+    ) -> Result<[bool; GROUP]> {
         let mut locked: [Option<LockedAppend<S::Write<'s>, N>>; GROUP] = [const { None }; GROUP];
         let (mut any, mut blocks) = (false, [0; GROUP]);
         for (i, (entry_key, block)) in group.iter().flatten().enumerate() {
@@ -101,18 +98,14 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
             if self.covers(entry_key, &leaf)?
                 && let Some(append) = leaf.append(*block, &entry_key.key, entry_key.tid)?
             {
-                let version = || self.store.version(&leaf.page);
-                search = search.filter(|search| search.has_read(entry_key, *block, version()));
+                if let Some(search) = search {
+                    search.compare(*block, self.store.version(&leaf.page));
+                }
                 locked[i] = Some((leaf, append));
                 (any, blocks[i]) = (true, *block);
             }
         }
         let added = locked.each_ref().map(Option::is_some);
-        let (entries, together) = (group.iter().flatten(), added.iter().filter(|&&added| added));
-        let entries = entries.count();
-        let lone_row = search
-            .filter(|_| together.count() == entries)
-            .and_then(|search| search.lone_row(entries));
         if any {
             let changes = locked
                 .iter_mut()
@@ -123,7 +116,11 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
                 });
             self.store.write_logged(&mut changes.collect::<Vec<_>>());
         }
-        Ok((added, lone_row))
+        if let Some(search) = search {
+            let leaves = locked.iter().flatten().map(|(leaf, _)| leaf);
+            search.appended(leaves.map(|leaf| (leaf.block(), self.store.version(&leaf.page))));
+        }
+        Ok(added)
     }
 
     /// Locates the leaves of a row's entries, stores them in the leaf cache and prefetches them.
@@ -165,7 +162,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
             for ((slot, entry_key), leaf) in group.iter_mut().zip(some).zip(leaves) {
                 *slot = entry_key.zip(leaf);
             }
-            self.insert_group(&group, None)?;
+            self.insert_group(&group, &mut None)?;
             self.store.check_interrupts();
         }
     }

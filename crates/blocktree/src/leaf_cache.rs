@@ -11,7 +11,7 @@
 use crate::empty_search::{EmptySearch, LoneRow};
 use crate::inner_cache::InnerCache;
 use crate::key::{Block, Key};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 pub(crate) use crate::inner_cache::CACHED_PERMUTATIONS;
 
@@ -28,9 +28,9 @@ pub struct LeafCache {
     /// True if the cache stores empty searches, so that an insertion can check whether they are
     /// still valid ([`crate::empty_search`]).
     validates: bool,
-    /// Record of the last search, if it found nothing.
-    empty: Cell<Option<EmptySearch>>,
-    /// Row that was added last, if no other row was near it then.
+    /// Last search, if it found nothing.
+    empty: RefCell<Option<EmptySearch>>,
+    /// Row that was added last, if nothing was near it.
     lone_row: Cell<Option<LoneRow>>,
 }
 
@@ -42,7 +42,7 @@ impl Default for LeafCache {
             leaves: [const { Cell::new((0, 0)) }; CACHED_PERMUTATIONS],
             inner: InnerCache::default(),
             validates: false,
-            empty: Cell::new(None),
+            empty: RefCell::new(None),
             lone_row: Cell::new(None),
         }
     }
@@ -83,7 +83,7 @@ impl LeafCache {
 
     /// Stores a search that found nothing.
     pub(crate) fn remember_empty(&self, search: EmptySearch) {
-        self.empty.set(Some(search));
+        self.empty.replace(Some(search));
     }
 
     /// Removes and returns the record of the last search. `None` if that search found a row, or if

@@ -185,7 +185,7 @@ impl<const N: usize> Scan<N> {
         self.collect(&leaf, &entry_key, matches);
         let keeps_empty = tree.leaves.is_some_and(LeafCache::validates);
         if keeps_empty {
-            self.note(tree, &leaf, next.is_none());
+            self.note(tree, &leaf);
         }
         tree.store.unlock_keep_pin(leaf.page);
         match next {
@@ -209,17 +209,10 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Records a leaf that was read. If the search finds nothing, an insertion checks by the
-    /// records that there is still no row near the query. `is_last` is true for the current probe's
-    /// last leaf.
-    fn note<S: ReadPages>(
-        &mut self,
-        tree: &Tree<'_, S, N>,
-        leaf: &Leaf<S::Read<'_>, N>,
-        is_last: bool,
-    ) {
+    /// Records a leaf that was read, for the validation of an empty search.
+    fn note<S: ReadPages>(&mut self, tree: &Tree<'_, S, N>, leaf: &Leaf<S::Read<'_>, N>) {
         let empty = self.empty.get_or_insert_default();
-        if is_last && self.found.is_empty() && self.beyond.is_none() {
+        if self.found.is_empty() && self.beyond.is_none() {
             let version = tree.store.version(&leaf.page);
             empty.note(leaf.permutation(), &self.permuted, leaf.block(), version);
         } else {

@@ -21,6 +21,11 @@ thread_local! {
     static HELD: RefCell<Vec<(Block, Option<u16>)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Returns whether this thread has no page locked.
+pub fn holds_no_lock() -> bool {
+    HELD.with_borrow(Vec::is_empty)
+}
+
 /// Payload of a simulated crash.
 pub struct Crash;
 
