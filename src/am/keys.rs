@@ -109,8 +109,8 @@ impl Layout {
         self.metric.is_jaccard()
     }
 
-    /// Returns whether the index stores whole values of the last column, not only hashes or parts
-    /// of them.
+    /// Returns whether the index stores whole values of the searched column, not only hashes or
+    /// parts of them.
     pub fn stores_values(&self) -> bool {
         self.metric.is_hamming() && !self.has_balls
     }
@@ -155,8 +155,8 @@ impl Layout {
         value.copy_words(&mut key[self.scope_words()..]);
     }
 
-    /// Returns a key's fingerprint as a value of the index's last column. The value may point into
-    /// the key.
+    /// Returns a key's fingerprint as a value of the index's searched column. The value may point
+    /// into the key.
     pub fn fingerprint<'k, const N: usize>(&self, index: Rel, key: &'k Key<N>) -> Value<'k> {
         let stored = index.attribute(self.scope_columns as i16 + 1);
         assert!(self.stores_values() && self.metric == metric_of_length(stored.attlen));
@@ -302,9 +302,9 @@ fn refuse(index: Rel) -> ! {
     .raise()
 }
 
-/// Raises an error if an exclusion constraint compares a scope column for overlap. Each insert
-/// would search all scopes. `excludes_by` returns the strategy number of the constraint's operator
-/// for an index column, counted from 0.
+/// Raises an error if an exclusion constraint compares a scope column for overlap (`&&`). For such
+/// a constraint, each insert would have to search all scopes. `excludes_by` takes the position of
+/// an index column, counted from 0, and returns the strategy number of the constraint's operator.
 pub fn require_equal_scope(
     index: Rel,
     layout: &Layout,
@@ -343,8 +343,8 @@ fn instead_of_columns(index: Rel) -> String {
         .collect();
     let front: String = names.iter().map(|name| format!("{name}, ")).collect();
     let all = server::pg_get_indexdef_columns(index.oid(), false).unwrap_or_default();
-    // If a column before the last one is an expression, its name is not in the definition, so the
-    // prefix does not match and the hint names no columns.
+    // If a column before the searched one is an expression, its name is not in the definition, so
+    // the prefix does not match and the hint names no columns.
     let last_key = all
         .to_string_lossy()
         .strip_prefix(&front)

@@ -21,7 +21,7 @@ use neardup_pg::value::{OwnedValue, Value};
 /// radius.
 const MAX_BALL_WORDS: usize = 5;
 
-/// Operations of a metric on values of an index's last column. Only `keys` can be called for
+/// Operations of a metric on values of an index's searched column. Only `keys` can be called for
 /// arrays. The other operations need distances, which arrays do not have.
 pub trait ValueMetric {
     /// Appends the keys of a row to `keys`. A fingerprint has one key, and a signature has one for

@@ -1,6 +1,7 @@
-//! Conditions and ORDER BY operators of a scan of a neardup index, read from its scan keys. The
-//! last column of the index has the values that are searched. Rows with equal values in the columns
-//! before it (the scope columns) form a scope.
+//! Conditions and ORDER BY operators of a scan of a neardup index, read from its scan keys.
+//! Searches compare the values of one column of the index, the searched column. Rows with equal
+//! values in the columns before it (the scope columns) form a scope. Ranges of an exclusion
+//! constraint may follow it.
 use neardup_blocktree::empty_search::LoneRow;
 use pgrx::pg_sys;
 
@@ -9,10 +10,10 @@ use super::{sets, strategies};
 use neardup_pg::scan_key;
 use neardup_pg::value::Value;
 
-/// Rows that the conditions IS NULL and IS NOT NULL on the last column admit.
+/// Rows that the conditions IS NULL and IS NOT NULL on the searched column admit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Rows with and without a value in the last column.
+    /// Rows with and without a value in the searched column.
     Any,
     /// Rows without a value (`IS NULL`).
     Null,
@@ -76,8 +77,8 @@ impl<'a> ScanKey<'a> {
         self.key.strategy()
     }
 
-    /// Returns whether the operator compares the last column with a ball. The operator `<@` does,
-    /// and all operators of operator classes for balls.
+    /// Returns whether the operator compares the searched column with a ball. The operator `<@`
+    /// does, and all operators of operator classes for balls.
     pub fn is_with_ball(self) -> bool {
         self.key.column() == self.layout.scope_columns
             && (self.layout.has_balls || self.strategy() == strategies::WITHIN)
@@ -97,9 +98,9 @@ impl<'a> ScanKey<'a> {
 
 /// Conditions of an index scan, by column.
 pub struct ScanQuals<'a> {
-    /// Conditions with an operator on the last column.
+    /// Conditions with an operator on the searched column.
     pub near: Vec<ScanKey<'a>>,
-    /// Whether the last column must be NULL, must not be NULL, or may be either.
+    /// Whether the searched column must be NULL, must not be NULL, or may be either.
     pub presence: Presence,
     /// Hash of the scope; `None` if the conditions do not give a value for each scope column.
     pub scope: Option<u64>,
@@ -110,7 +111,7 @@ pub struct ScanQuals<'a> {
 }
 
 impl<'a> ScanQuals<'a> {
-    /// Returns the conditions, restricted to rows that have a value in the last column.
+    /// Returns the conditions, restricted to rows that have a value in the searched column.
     pub fn with_values(self) -> Self {
         ScanQuals {
             presence: Presence::NotNull,

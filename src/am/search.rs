@@ -40,9 +40,9 @@ pub trait Search {
     /// Returns false at the end of the search.
     fn step(&mut self, tids: &mut Vec<Tid>) -> bool;
 
-    /// Returns the value of the index's last column for a row that the last step has found. `row`
-    /// is the position of the row in that step, counted from 0. `None` if the value is NULL or the
-    /// index does not store it.
+    /// Returns the value of the index's searched column for a row that the last step has found.
+    /// `row` is the position of the row in that step, counted from 0. `None` if the value is NULL
+    /// or the index does not store it.
     fn value(&self, row: usize) -> Option<Value<'_>>;
 
     /// Releases the pinned leaf and frees large buffers at the end of a scan.
@@ -75,7 +75,7 @@ pub trait NearSearch<const N: usize> {
     /// cannot decide which rows fulfil them.
     fn rechecks(&self) -> bool;
 
-    /// Starts or restarts the search with conditions on the last column, or with ORDER BY
+    /// Starts or restarts the search with conditions on the searched column, or with ORDER BY
     /// operators. Returns false if no row can match.
     fn begin(&mut self, index: &Index<N>, quals: &ScanQuals, order_bys: ScanKeys) -> bool;
 

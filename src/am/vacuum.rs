@@ -20,9 +20,9 @@ pub fn bulk_delete(call: &mut IndexVacuum, dead: &DeadRows) {
     let index = call.index;
     let pages = IndexPages::with_strategy(index, OldSnapshotCheck::NONE, call.strategy);
     if is_validating(index) {
-        // CREATE INDEX CONCURRENTLY lists the addresses of all rows in the index by asking about
-        // them. A row has several entries, but must be listed only once: `each_row` reads one entry
-        // of each row.
+        // CREATE INDEX CONCURRENTLY passes a callback that lists the addresses for which it is
+        // called. A row has several entries, but must be listed only once: `each_row` reads one
+        // entry of each row, and `ask_once` asks about no other row.
         with_words!(words_of(index), N => {
             let index = Index::<N>::with_pages(pages);
             let each = |tid| {

@@ -80,7 +80,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
         }
         let key_type = KeyType::from_argument(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
-        // The arguments `row_time` and `within` follow `confirm`.
+        // Only the arguments `row_time` and `within` follow `confirm`.
         let confirm = call.arg_count() - 3;
         let (_, bound) = ConfirmArgument::read(call, confirm, [RADIUS, SIMILARITY]);
         let (own, column) = (call.function_oid(), call.name(function.column()));

@@ -95,7 +95,7 @@ impl Wanted {
         Self::from_list(&mut list, files)
     }
 
-    /// Makes the set of the index entries in a list.
+    /// Makes the set of the index entries in a list. Raises an error if there are too many.
     pub fn from_list(list: &mut TidList, files: &mut TempSpace) -> Self {
         match list.set(files) {
             Some(set) => Wanted::Entries(set),

@@ -1,5 +1,6 @@
-//! Times of the rows of a table by row address, for the parameter `row_time`. They use a share of
-//! `maintenance_work_mem`, and temporary files beyond it.
+//! Times of the rows of a table, found by the rows' addresses, for the parameter `row_time`. A time
+//! is stored as a span: two times are near each other if their spans overlap. The lists in this
+//! file take a share of `maintenance_work_mem`, and temporary files beyond it.
 use core::cmp::Ordering;
 
 use neardup_blocktree::key::Tid;
@@ -13,7 +14,7 @@ use neardup_pg::rel::Rel;
 use neardup_pg::storage::temp::TempSpace;
 use neardup_pg::time_span::Span;
 
-/// Number of 32-bit numbers of a span in [`Spans`].
+/// Number of 32-bit numbers that represent a span in [`Spans`].
 const NUMBERS: u32 = 8;
 
 /// Array of spans.
@@ -23,7 +24,8 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Creates an empty array, which takes `memory` bytes of memory.
+    /// Creates an empty array, which takes up to `memory` bytes of memory, and a temporary file
+    /// beyond that.
     pub fn new(files: &mut TempSpace, memory: usize) -> Self {
         Spans {
             numbers: Paged::new(files, 0, memory, |_| 0),
@@ -50,7 +52,7 @@ impl Spans {
         self.count += 1;
     }
 
-    /// Returns the span with a number, counted from 0.
+    /// Returns the span at the position `number`, counted from 0.
     pub fn get(&mut self, files: &mut TempSpace, number: u32) -> Span {
         let words = [0, 2, 4, 6].map(|at| {
             let first = number * NUMBERS + at;
@@ -61,11 +63,13 @@ impl Spans {
     }
 }
 
-/// Numbers of rows, counted from 0 in the order of their addresses.
+/// List of row addresses in ascending order. The number of a row is its position in the list,
+/// counted from 0.
 pub struct RowNumbers {
     /// Offset of each row in its block.
     offsets: Paged<TempSpace>,
-    /// Number of the first row of each block, followed by the number of rows.
+    /// The number of each block's first row, then the number of all rows. A block without a row has
+    /// the number of the next block's first row.
     first_of_block: Paged<TempSpace>,
     /// Number of blocks in `first_of_block`.
     blocks: u32,
@@ -74,7 +78,8 @@ pub struct RowNumbers {
 }
 
 impl RowNumbers {
-    /// Creates an empty list, which takes `memory` bytes of memory.
+    /// Creates an empty list, which takes up to `memory` bytes of memory, and temporary files
+    /// beyond that.
     pub fn new(files: &mut TempSpace, memory: usize) -> Self {
         RowNumbers {
             offsets: Paged::new(files, 0, memory / 2, |_| 0),
@@ -90,12 +95,13 @@ impl RowNumbers {
         self.offsets.grow(files, self.count as usize + 1);
         self.offsets.set(files, self.count, row.offset.into());
         self.count += 1;
-        // The end of the last block so far.
+        // The rows of the last block end here, unless another row follows in this block.
         self.first_of_block.grow(files, self.blocks as usize + 1);
         self.first_of_block.set(files, self.blocks, self.count);
     }
 
-    /// Notes that the next row is in the last of `blocks` blocks.
+    /// Sets the number of the first row of each block up to `blocks - 1`, if it is not set yet. The
+    /// next row is in that block.
     fn begin_blocks(&mut self, files: &mut TempSpace, blocks: u64) {
         self.first_of_block.grow(files, blocks as usize);
         while u64::from(self.blocks) < blocks {
@@ -123,17 +129,21 @@ impl RowNumbers {
     }
 }
 
-/// Spans of the rows of a table. Rows without a time have none.
+/// Spans of the rows of a table. A row whose time is NULL or an empty range has no span, because no
+/// row is near it.
 pub struct RowTimes {
+    /// Addresses of the rows that have a span.
     rows: RowNumbers,
-    /// Span of each row.
+    /// Spans of these rows, in the order of `rows`.
     spans: Spans,
-    /// Last row that was looked up, and its span. Pairs of one row often follow each other.
+    /// Row that [`RowTimes::get`] looked up last, and its span. Callers often look up a row several
+    /// times in succession, for several pairs.
     last: Option<(Tid, Option<Span>)>,
 }
 
 impl RowTimes {
-    /// Reads the times of the rows of a table that meet `filter`.
+    /// Reads the times of those rows of a table that meet `filter`, or of all rows without a
+    /// filter.
     pub fn read(
         files: &mut TempSpace,
         table: Rel,
@@ -161,7 +171,7 @@ impl RowTimes {
         times
     }
 
-    /// Returns the span of a row, or `None` if no row is near its time.
+    /// Returns the span of the row at an address. `None` if the row has no span.
     pub fn get(&mut self, files: &mut TempSpace, row: Tid) -> Option<Span> {
         if let Some((known, span)) = self.last
             && known == row
@@ -178,7 +188,7 @@ impl RowTimes {
         Some(self.spans.get(files, number))
     }
 
-    /// Returns whether the times of two rows are near each other.
+    /// Returns whether the times of the rows at two addresses are near each other.
     pub fn are_near(&mut self, files: &mut TempSpace, [a, b]: [Tid; 2]) -> bool {
         let Some(first) = self.get(files, a) else {
             return false;

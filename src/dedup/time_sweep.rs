@@ -1,5 +1,6 @@
 //! Sweep over the times of nodes: finds the nodes whose times are near each other without a
-//! comparison of all pairs.
+//! comparison of all pairs. The time of a node is a span, and two times are near each other if
+//! their spans overlap. A node is a row, or several rows with the same time, and has a number.
 use core::ops::Range;
 
 use crate::dedup::row_times::Spans;
@@ -9,9 +10,10 @@ use neardup_pg::time_span::Span;
 /// Callback that takes the numbers of two nodes.
 type Push<'a> = &'a mut dyn FnMut(&mut TempSpace, u32, u32);
 
-/// Two ranges of nodes, each in the order of the low ends of the nodes' times, merged in this
-/// order. If both ranges are the same, the second is empty.
+/// Merge of two ranges of nodes in the order of the low ends of the nodes' times. Each range must
+/// be in this order. If both ranges are the same, merges only one of them.
 struct Merge {
+    /// Nodes of the two ranges that have not been returned.
     ranges: [Range<u32>; 2],
 }
 
@@ -42,15 +44,17 @@ impl Merge {
 /// Iterator over the pairs of nodes whose times are near each other.
 pub struct Sweep {
     merge: Merge,
-    /// True if both nodes of a pair are from one range.
+    /// True if both ranges are the same, so that both nodes of a pair are from one range.
     is_one: bool,
-    /// Node whose pairs are being returned, the end of its time, and the nodes that follow it.
+    /// Node whose pairs are being returned, the high end of its time, and the later nodes that have
+    /// not been compared with it.
     current: Option<(u32, i128, Range<u32>)>,
 }
 
 impl Sweep {
-    /// Begins the search for pairs of a node of one range and a node of the other. If both ranges
-    /// are the same, each pair of two of its nodes is returned once.
+    /// Begins the search for pairs of two nodes, one from each range. If both ranges are the same,
+    /// returns each pair of two of its nodes once. In both ranges, nodes must be in the order of
+    /// the low ends of their times.
     pub fn new(nodes: [Range<u32>; 2]) -> Self {
         Sweep {
             is_one: nodes[0] == nodes[1],
@@ -69,7 +73,8 @@ impl Sweep {
                 return Some([*node, other]);
             }
             pgrx::check_for_interrupts!();
-            // The node that begins earlier is paired with those that begin before its end.
+            // The next node in the merged order. The other nodes that remain begin later, so their
+            // times overlap its time if they begin before its end.
             let (node, span, from) = self.merge.next(files, spans)?;
             let others = if self.is_one { 0 } else { 1 - from };
             let others = self.merge.ranges[others].clone();
@@ -78,12 +83,13 @@ impl Sweep {
     }
 }
 
-/// Passes pairs of nodes whose times are near each other to `push`. They connect the same nodes as
-/// all such pairs of nodes of both ranges. There are fewer pairs than nodes.
+/// Passes some pairs of nodes whose times are near each other to `push`. The two nodes of a pair
+/// may be from one range. The passed pairs connect the same nodes as all pairs with near times
+/// would, but are fewer than the nodes. `nodes` are two ranges as in [`Sweep::new`].
 pub fn for_each_link(files: &mut TempSpace, nodes: [Range<u32>; 2], spans: &mut Spans, push: Push) {
     let mut merge = Merge::new(nodes);
-    // Node with the latest end among the nodes so far. A node that is near one of them is near this
-    // one.
+    // Node whose time ends last among the previous nodes. If the time of a later node overlaps that
+    // of any previous node, it also overlaps the time of this node.
     let mut latest: Option<(u32, i128)> = None;
     while let Some((node, span, _)) = merge.next(files, spans) {
         pgrx::check_for_interrupts!();

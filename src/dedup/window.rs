@@ -10,7 +10,7 @@ use neardup_pg::rel::Rel;
 use neardup_pg::time_span::{Span, TimeType, microseconds};
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Name of the SQL parameter with the times of rows, for error messages.
+/// Name of the SQL parameter that has the expression for the times of rows, for error messages.
 pub const PARAMETER: &str = "row_time";
 
 /// Condition on the times of two rows.
@@ -22,11 +22,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// Makes the window for times of the type `time_type`. `within` is the maximum distance of two
-    /// times, of type `interval`.
+    /// Makes the window for times or ranges of the type `time_type`. `within` is the maximum
+    /// distance of two times, of type `interval`. It is required for times and must be `None` for
+    /// ranges.
     ///
     /// # Errors
-    /// A sentence that explains why there is no such window.
+    /// A sentence that explains why the type or the interval is unsuitable.
     pub fn new(time_type: pg_sys::Oid, within: Option<Value>) -> Result<Self, String> {
         let shown = catalog::type_name(time_type);
         let Some(time_type) = TimeType::from_oid(time_type) else {
@@ -55,7 +56,7 @@ impl Window {
     }
 
     /// Returns the span of a row with this time. Two rows meet the condition if their spans
-    /// overlap. Returns `None` for NULL and for an empty range, which no row is near.
+    /// overlap. Returns `None` for NULL and for an empty range, because no row is near such a row.
     pub fn span(&self, time: Option<Value>) -> Option<Span> {
         self.time_type.span(time?, self.within)
     }
@@ -68,8 +69,8 @@ pub struct WindowArgument {
 }
 
 impl WindowArgument {
-    /// Reads the arguments at the positions `time` and `within`. Returns `None` if the caller
-    /// passes neither.
+    /// Reads the arguments of a call. `time` and `within` are the positions of the two arguments.
+    /// Returns `None` if the caller passes neither. Raises an error if only `within` is passed.
     pub fn read(call: &Call, time: usize, within: usize) -> Option<Self> {
         let within = call.parameter(within).value.map(Value::to_owned);
         match call.text(time) {
@@ -85,7 +86,8 @@ impl WindowArgument {
         }
     }
 
-    /// Checks the arguments for the rows of a table. Raises an error if there is no such window.
+    /// Checks the arguments for the rows of a table. Raises an error if the type of the times or
+    /// the interval is unsuitable.
     pub fn of_table(self, table: Rel) -> WindowOfTable {
         let time_type = self.time.check(PARAMETER, table);
         let within = self.within.as_ref().map(OwnedValue::get);

@@ -340,7 +340,7 @@ fn ranges_in_other_places_are_errors() -> Outcome {
     for (statement, shown) in [
         (
             "CREATE INDEX ON docs USING neardup (fp, during)",
-            "Only in an exclusion constraint can ranges follow it",
+            "Only an exclusion constraint can have ranges after this column",
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (during WITH &&, ball(fp, 6) WITH ~=)",
@@ -348,11 +348,11 @@ fn ranges_in_other_places_are_errors() -> Outcome {
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (during WITH &&)",
-            "needs one fingerprint",
+            "must have one fingerprint",
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 6) WITH ~=, id WITH =)",
-            "needs one fingerprint",
+            "must have one fingerprint",
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 6) WITH ~=, during WITH @>)",

@@ -30,8 +30,8 @@ const LINK: &str = "DROP TABLE IF EXISTS linked; \
         WHERE l.id = lower.id AND lower.component < l.component; \
         GET DIAGNOSTICS changed = ROW_COUNT; END LOOP; END $$";
 
-/// Pairs, clusters of both methods and clusters of single rows, against joins in SQL. About a
-/// quarter of the rows have the same fingerprint, so some fingerprints are crowded.
+/// Compares pairs, clusters of both methods and clusters of single rows with the results of joins
+/// in SQL. About a quarter of the rows have the same fingerprint, so some fingerprints are crowded.
 #[test]
 fn pairs_and_clusters_are_those_of_the_condition_in_sql() -> Outcome {
     let (_database, mut client) = database()?;

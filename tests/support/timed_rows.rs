@@ -3,7 +3,8 @@ use super::Outcome;
 use super::data::Random;
 use postgres::Client;
 
-/// Column of times, with the options of the trigger for it.
+/// Column of times or ranges, with the options of the trigger and the arguments of functions that
+/// use it.
 #[derive(Clone, Copy)]
 pub struct Times {
     /// Type and default of the column `at`.
@@ -152,7 +153,8 @@ impl Values {
         }
     }
 
-    /// Creates the table `docs` and its index, which is only on originals if `partial` allows it.
+    /// Creates the table `docs` and its index. If `partial` is false, the index has all rows, and
+    /// not only originals.
     pub fn create(self, client: &mut Client, times: Times, partial: bool) -> Outcome {
         let Values { column, index, .. } = self;
         let index = match partial {
@@ -175,7 +177,8 @@ impl Values {
     }
 }
 
-/// Makes the table `kept` of the rows in `rows` that are near none before them in key order.
+/// Makes the table `kept`: goes through the rows of `rows` in key order, and keeps each row that is
+/// not near a row kept before.
 pub fn keep(client: &mut Client, rows: &str, near: &str) -> Outcome {
     client.batch_execute(&format!(
         "DROP TABLE IF EXISTS kept; CREATE TABLE kept AS SELECT * FROM {rows} WHERE false; \

@@ -4,9 +4,9 @@
 //! of bits are moved to the front. An unpermuted key has its bits in the original order.
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
-//! other processes have added meanwhile. The second search is not needed if the first search found
-//! nothing, and if no other process has changed the leaves that it read when all entries of the new
-//! row have been added. In that case the second search would find only the new row.
+//! other processes have added meanwhile. The second search is not needed if two conditions hold.
+//! The first search found nothing. No other process changed the leaves that the first search read,
+//! until all entries of the new row were added. The second search would then find only the new row.
 //! docs/dev/locking.md, "Searches that an insertion validates", has the proof.
 
 use crate::key::{Block, EntryKey, Key};
@@ -24,8 +24,8 @@ fn words<const N: usize>(key: &Key<N>) -> Words {
     words
 }
 
-/// Maximum number of leaves of a search that is recorded. With more leaves, the comparison of their
-/// versions would take nearly as long as the second search.
+/// Maximum number of leaves of a recorded search. A search that reads more leaves is not recorded:
+/// the comparison of their versions would take nearly as long as the second search.
 const MAX_LEAVES: usize = 128;
 
 /// Leaf that an empty search has read.
@@ -33,10 +33,11 @@ const MAX_LEAVES: usize = 128;
 struct ReadLeaf {
     /// Block of the leaf.
     block: Block,
-    /// Version of the leaf when the search read it, or after the row's entry was appended to it
-    /// ([`crate::store::ReadPages::version`]).
+    /// Version of the leaf when the search read it ([`crate::store::ReadPages::version`]). If the
+    /// insertion has appended an entry of the new row to the leaf, the version after that change.
     version: u64,
-    /// True if the version was compared under the exclusive lock of the last append.
+    /// True if the insertion's last log record has appended an entry to this leaf. The version was
+    /// then compared while the leaf was locked for this record, so it need not be compared again.
     is_compared: bool,
 }
 
@@ -46,7 +47,9 @@ struct ReadLeaf {
 pub(crate) struct EmptySearch {
     /// Unpermuted query with its scope, set when the search has ended.
     query: Words,
-    /// Permuted query of a permutation that the search has read, and the number of the permutation.
+    /// Number of a permutation that the search has read, and the query's key in this permutation.
+    /// An insertion recognizes by them the row that the search looked for. `None` if no leaf is
+    /// recorded.
     permuted: Option<(u16, Words)>,
     /// Radius of the search in bits, set when the search has ended.
     radius: u32,
@@ -63,8 +66,8 @@ impl EmptySearch {
     }
 
     /// Records a leaf that may have rows near the query, after the search has found none on it.
-    /// `key` is the permuted query. `version` is the leaf's version, or `None` if the store has no
-    /// versions.
+    /// `key` is the query's key in `permutation`. `version` is the leaf's version, or `None` if the
+    /// store has no versions. If the leaf cannot be recorded, the search proves nothing.
     pub(crate) fn note<const N: usize>(
         &mut self,
         permutation: u16,
@@ -91,8 +94,9 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the search, which has ended, with its unpermuted query and its radius in bits.
-    /// `None` if it does not prove that no row was near the query.
+    /// Completes the record when the search has ended. `query` is the unpermuted query, and
+    /// `radius` is in bits. Returns `None` if the search proves nothing, because it found a row or
+    /// because a leaf could not be recorded.
     pub(crate) fn ended<const N: usize>(self, query: &Key<N>, radius: u32) -> Option<Self> {
         let query = (!self.spoilt).then(|| words(query))?;
         Some(EmptySearch {
@@ -102,7 +106,8 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether the search looked for the row with these entries.
+    /// Returns whether the search looked for the row whose entries are `entry_keys`. Compares the
+    /// keys of one permutation, which are equal only if the unpermuted keys are equal.
     pub(crate) fn has_looked_for<const N: usize>(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>>,
@@ -112,16 +117,18 @@ impl EmptySearch {
         })
     }
 
-    /// Compares the version of a locked leaf, before entries of the row are appended to it. `block`
-    /// is the leaf's block, and `version` its present version.
+    /// Compares the version of a locked leaf with the recorded version, before an entry of the row
+    /// is appended to the leaf. If the two differ, the search proves nothing. `block` is the leaf's
+    /// block, and `version` is its present version. Does nothing if the search has not read the
+    /// leaf.
     pub(crate) fn compare(&mut self, block: Block, version: Option<u64>) {
         for leaf in self.leaves.iter().filter(|leaf| leaf.block == block) {
             self.spoilt |= Some(leaf.version) != version;
         }
     }
 
-    /// Records that one log record has appended entries of the row to locked leaves. `versions` has
-    /// the block of each leaf and its version after the record.
+    /// Records that one log record has appended entries of the row to some locked leaves.
+    /// `versions` has the block of each of these leaves, and the leaf's version after the change.
     pub(crate) fn appended(
         &mut self,
         versions: impl Iterator<Item = (Block, Option<u64>)> + Clone,
@@ -139,9 +146,11 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the added row if the search proves that no other row was near it. All entries of the
-    /// row have been appended. `version_of` returns the present version of a leaf; it is called for
-    /// each leaf that was not compared under the lock of the last append.
+    /// Returns the added row if the search proves that no other row is near it. All entries of the
+    /// row must have been appended. `version_of` returns the present version of a leaf. It is
+    /// called only for leaves to which the last log record has not appended an entry. Returns
+    /// `None` if the search proves nothing, for example because another process has changed a leaf
+    /// meanwhile.
     pub(crate) fn lone_row(&self, version_of: impl Fn(Block) -> Option<u64>) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let is_unchanged =

@@ -21,11 +21,13 @@ const GROUP: usize = PAGES_PER_RECORD;
 type LockedAppend<W, const N: usize> = (Leaf<W, N>, Append<N>);
 
 impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
-    /// Adds the entries of one row, at most one for each permutation (ordered copy of all keys).
-    /// One log record adds the entries of up to [`PAGES_PER_RECORD`] permutations, except for
-    /// leaves that are full or that another process has locked. After a crash, some permutations
-    /// may have the row and others not. If the last search proves that no other row is near the
-    /// row, stores that in the leaf cache ([`crate::empty_search`]).
+    /// Adds the entries of one row. `entry_keys` has at most one entry key for each permutation.
+    /// One log record adds up to [`PAGES_PER_RECORD`] entries. Entries whose leaves are full, or
+    /// are locked by another process, have log records of their own. So after a crash, some
+    /// permutations may have the row and others not.
+    ///
+    /// If the last search proves that no other row is near this row, stores that in the leaf cache
+    /// ([`crate::empty_search`]).
     pub fn insert_row(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>> + Clone,
@@ -54,8 +56,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Adds a group of entries. Each element of `group` has an entry and the block of the leaf that
-    /// probably covers it. `search` is the search for the row, if it found nothing.
+    /// Adds a group of entries. Each element of `group` is `None`, or has an entry and the block of
+    /// the leaf that probably covers the entry. `search` is the search before this insertion, if it
+    /// looked for this row and found no row. Sets `search` to `None` if an entry needs a log record
+    /// of its own.
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -64,7 +68,8 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         let added = self.append_together(group, search)?;
         for ((entry_key, block), added) in group.iter().flatten().zip(added) {
             if !added {
-                // This may split the leaf, whose new version proves nothing.
+                // This changes the leaf without a comparison of its version. So the search cannot
+                // prove any more that no other process has added a row to the leaf.
                 *search = None;
                 self.insert_from(entry_key, *block)?;
             }
@@ -72,10 +77,15 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
         Ok(())
     }
 
-    /// Appends as many entries of a group as possible by one log record. In `group`, all entries
-    /// precede the elements that are `None`. Skips an entry if its leaf is full, does not cover it,
-    /// or receives another entry of the group. Also skips an entry if another process has locked
-    /// its leaf while this function holds a lock. Returns which entries were added.
+    /// Appends as many entries of a group as possible by one log record. Skips an entry if its leaf
+    /// is full, has row addresses that are too short, does not cover the entry, or already receives
+    /// another entry of the group. Does not wait for a lock while it holds another one, because
+    /// that may deadlock. So it also skips an entry if another process has locked the leaf of that
+    /// entry.
+    ///
+    /// The elements of `group` that are `None` must be at its end. Element `i` of the returned
+    /// array states whether entry `i` was added. Compares the versions of the leaves with those in
+    /// `search`, and stores the new versions there.
     fn append_together(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],

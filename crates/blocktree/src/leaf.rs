@@ -248,7 +248,8 @@ impl<P: Deref<Target = Page>, const N: usize> Leaf<P, N> {
         page::sorted(&self.page)
     }
 
-    /// Returns the key at which the leaf ends. `None` if it is the last leaf of its permutation.
+    /// Returns the key at which the leaf ends and the next leaf begins. `None` if it is the last
+    /// leaf of its permutation.
     #[inline]
     pub(crate) fn high(&self) -> Option<Key<N>> {
         let high = self.high_key()?;

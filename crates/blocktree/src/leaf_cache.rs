@@ -28,9 +28,9 @@ pub struct LeafCache {
     /// True if the cache stores empty searches, so that an insertion can check whether they are
     /// still valid ([`crate::empty_search`]).
     validates: bool,
-    /// Last search, if it found nothing.
+    /// Record of the last search, if it found nothing.
     empty: RefCell<Option<EmptySearch>>,
-    /// Row that was added last, if nothing was near it.
+    /// Row that was added last, if no other row was near it then.
     lone_row: Cell<Option<LoneRow>>,
 }
 
@@ -64,6 +64,7 @@ impl LeafCache {
     pub(crate) fn validates(&self) -> bool {
         self.validates
     }
+
     /// Returns the leaf that was stored last for `permutation`, if it was stored for `key`. `None`
     /// if it was stored for another key.
     #[inline]
@@ -81,15 +82,15 @@ impl LeafCache {
         self.take_empty();
     }
 
-    /// Stores a search that found nothing.
+    /// Stores the record of a search that has ended and found nothing.
     pub(crate) fn remember_empty(&self, search: EmptySearch) {
         self.empty.replace(Some(search));
     }
 
-    /// Removes and returns the record of the last search. `None` if that search found a row, or if
-    /// the cache stores no empty searches. Also drops the record of the row that was added last, so
-    /// that [`LeafCache::take_lone_row`] does not return it for a later insertion. An insertion
-    /// calls this before it adds a row.
+    /// Removes and returns the record of the last search. `None` if that search found a row or
+    /// could not be recorded, or if the cache stores no empty searches. Also drops the record of
+    /// the row that was added last, so that [`LeafCache::take_lone_row`] does not return it for a
+    /// later insertion. An insertion calls this before it adds a row.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {
         if !self.validates {
             return None;

@@ -48,10 +48,11 @@ pub(crate) fn prefetch_between<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Prefetches the part of a leaf that a search will read. `wanted` gets the key at which the leaf
-/// ends, or `None` for the last leaf of a permutation. It returns the lowest and the highest key
-/// that the search reads, or `None` if it reads the whole leaf. The caller has prefetched the ends
-/// of the leaf. Prefetches the whole leaf if keys have more than [`MOST_WORDS`] words.
+/// Prefetches the part of a leaf that a search will read. The caller has prefetched the leaf's
+/// fields ([`prefetch_first`]). `wanted` takes the key at which the leaf ends, or `None` for the
+/// last leaf of a permutation. It returns the lowest and the highest key that the search reads on
+/// the leaf, or `None` if the search reads the whole leaf. If keys have more than [`MOST_WORDS`]
+/// words, prefetches the whole leaf without a call of `wanted`.
 pub(crate) fn prefetch_wanted<S: PrefetchPages, const N: usize>(
     store: &S,
     block: Block,
@@ -73,9 +74,9 @@ pub(crate) fn prefetch_wanted<S: PrefetchPages, const N: usize>(
     }
 }
 
-/// Returns two byte ranges of a leaf: the keys between `first` and `last`, and the unsorted keys.
-/// `glance` has the leaf's fields, read without a lock. `None` if the fields are invalid, or if
-/// keys are too long to be in `glance`.
+/// Returns two byte ranges of a leaf: the range that probably has the sorted keys from `first` to
+/// `last`, and the range of the unsorted keys. `glance` is a copy of the leaf's fields, made
+/// without a lock. `None` if the fields are invalid, or if keys are too long to be in `glance`.
 fn parts_between<const N: usize>(
     glance: &UnlockedCopy,
     first: &Key<N>,

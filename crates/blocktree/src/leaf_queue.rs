@@ -54,8 +54,8 @@ impl<const N: usize> LeafQueue<N> {
         None
     }
 
-    /// Returns the leaves that have not been taken, in order. For each leaf, returns the lowest
-    /// wanted entry key and the block.
+    /// Returns the leaves that have not been taken, in ascending order of entry keys. For each
+    /// leaf, returns the lowest entry key that is wanted on it, and the leaf's block.
     pub(crate) fn rest(&self) -> &[(EntryKey<N>, Block)] {
         &self.leaves[self.next..]
     }

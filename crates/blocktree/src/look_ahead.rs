@@ -105,10 +105,11 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Fills the queue of a probe that looks up several prefixes: finds the leaves that the probe
-    /// reads from the entry key `from` on, and prefetches some of them. `permuted` is the query's
-    /// key in the probe's permutation. Removes the leaf of `from` from the queue and returns it, or
-    /// returns `None` if it was not found. Does nothing and returns `None` if the queue is not
-    /// empty or the probe looks up one prefix.
+    /// reads from the entry key `from` on. Prefetches the fields of all these leaves, and also the
+    /// wanted entries of the first leaf and of the next [`LEAVES_AHEAD`] leaves. `permuted` is the
+    /// query's key in the probe's permutation. Removes the leaf of `from` from the queue and
+    /// returns it, or returns `None` if it was not found. Does nothing and returns `None` if the
+    /// queue is not empty or the probe looks up one prefix.
     pub(crate) fn fill_queue<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,
@@ -135,8 +136,9 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Prefetches the part of a queued leaf that the probe with number `probe` will read. `index`
-    /// counts the leaves of the queue that have not been taken. `permuted` is the query's key in
-    /// the probe's permutation.
+    /// is the position of the leaf among the leaves that have not been taken, counted from 0. Does
+    /// nothing if the queue has no such leaf. `permuted` is the query's key in the probe's
+    /// permutation.
     fn prefetch_queued<S: PrefetchPages>(
         &self,
         store: &S,
@@ -160,7 +162,8 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Returns whether the next leaf of a probe has been prefetched. `leaf` is that leaf, or `None`
-    /// if it must be found by a descent. A leaf that must be found has not been prefetched.
+    /// if it must be found by a descent. A leaf that must be found has not been prefetched. Always
+    /// returns false if keys have more than [`MOST_WORDS`] words.
     #[inline]
     pub(crate) fn has_prefetched(
         &self,
@@ -174,8 +177,9 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Prefetches a leaf that the probe with number `probe` will read after the current leaf.
-    /// `next` is the position at which the probe continues. If the probe looks up several prefixes,
-    /// prefetches the leaf that is [`LEAVES_AHEAD`] leaves ahead in the queue, if the queue has it.
+    /// `permuted` is the query's key in the probe's permutation, and `next` is the position at
+    /// which the probe continues. If the probe looks up several prefixes, prefetches the wanted
+    /// part of the leaf that is [`LEAVES_AHEAD`] leaves ahead in the queue, if the queue has it.
     /// Otherwise prefetches the leaf in `next`, unless keys have more than [`MOST_WORDS`] words.
     #[inline]
     pub(crate) fn prefetch_next<S: PrefetchPages>(

@@ -449,7 +449,8 @@ pub(crate) fn cheapest<P>(
 pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<u64> {
     debug_assert!(bits <= 64);
     let highest = |word: u64| 63 - word.leading_zeros();
-    // The differing bits without the highest ones, as many as the threshold allows.
+    // Bits in which `from` differs from `center`, without the `threshold` highest ones. The lowest
+    // bit of the omitted ones is `last_allowed`.
     let (mut surplus, mut last_allowed) = (from ^ center, None);
     for _ in 0..threshold {
         if surplus == 0 {
@@ -462,22 +463,25 @@ pub fn next_within(center: u64, bits: u32, threshold: u32, from: u64) -> Option<
     if surplus == 0 {
         return Some(from);
     }
-    // For some bit i, the result agrees with `from` above bit i, and has 1 at bit i where `from`
-    // has 0. Below bit i it is as small as the rest of the threshold allows. The lowest possible i
+    // The result agrees with `from` above some bit i, and has 1 at bit i, where `from` has 0. Below
+    // bit i, it is as small as the remaining number of differing bits allows. The lowest possible i
     // gives the smallest result.
     let over = highest(surplus);
     if from >> over & 1 == 0 {
-        // The result agrees with `center` at this bit, so no bit below it may differ.
+        // Bit i is this bit, where the result is 1 like `center`. The bits above it already differ
+        // in `threshold` bits, so all bits below it must equal those of `center`.
         let below = (1 << over) - 1;
         return Some(from & !below | 1 << over | center & below);
     }
+    // Candidates for bit i. Below `last_allowed`, more than `threshold` bits would differ.
     let zeros = !from & u64::MAX >> (64 - bits) & u64::MAX << last_allowed?;
     if zeros == 0 {
         return None;
     }
     let i = zeros.trailing_zeros();
     let (bit, differing) = (1u64 << i, (from ^ center) >> i);
-    // `from` has 0 at bit i, so the result differs there from `center` where `from` does not.
+    // At bit i, the result has 1 and `from` has 0, so exactly one of them differs from `center`.
+    // Above bit i, both are equal.
     let spent = (differing ^ 1).count_ones();
     let mut low = center & (bit - 1);
     for _ in spent..threshold {

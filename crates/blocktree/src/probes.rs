@@ -91,10 +91,11 @@ impl<const N: usize> Probes<N> {
         Some(key)
     }
 
-    /// Returns the lowest and the highest key that a probe reads on a leaf, if the probe looks up
-    /// only one prefix there. `None` if it looks up several prefixes or reads the whole leaf.
-    /// `from` is the lowest key that the probe reads on the leaf, and `high` is the key at which
-    /// the leaf ends. `permuted` is the query's key in the probe's permutation.
+    /// Returns the lowest and the highest key with the prefix that a probe looks up on a leaf.
+    /// `None` if the probe looks up several prefixes on this leaf, or reads the whole permutation.
+    /// `from` is the lowest key that the probe reads on the leaf. `high` is the key at which the
+    /// leaf ends, or `None` for the last leaf of the permutation. `permuted` is the query's key in
+    /// the probe's permutation.
     #[inline]
     pub(crate) fn only_prefix(
         &self,
@@ -119,7 +120,8 @@ impl<const N: usize> Probes<N> {
         Some(self.ends(probe, from))
     }
 
-    /// Returns the lowest and the highest key with the prefix of `key` that a probe looks up.
+    /// Returns the lowest and the highest key that agree with `key` in the scope and in the prefix.
+    /// The prefix has as many bits as the prefixes that `probe` looks up.
     #[inline]
     pub(crate) fn ends(&self, probe: &Probe<N>, key: &Key<N>) -> (Key<N>, Key<N>) {
         let word = self.layout.scope_words();

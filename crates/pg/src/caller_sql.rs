@@ -165,10 +165,11 @@ pub fn values_of_rows(
     });
 }
 
-/// Evaluates an SQL expression for the rows of a table that the active snapshot sees and that meet
-/// `condition`, or for all of them. Calls `each` with the address of each row, in no particular
-/// order, and with the expression's value (`None` for NULL). The query runs with the rights of the
-/// current user. `name` is the SQL parameter that holds the expression.
+/// Evaluates an SQL expression for each row of a table that the active snapshot sees and that meets
+/// `condition`. `None` stands for a condition that all rows meet. Rows of child tables are not
+/// read. Calls `each`, in no particular order, with the address of each row and the expression's
+/// value (`None` for NULL). The query runs with the rights of the current user. `name` is the SQL
+/// parameter that holds the expression.
 pub fn values_of_table(
     name: &str,
     expression: &[u8],

@@ -74,7 +74,9 @@ fn hash_function(value_type: pg_sys::Oid) -> *const pg_sys::FmgrInfo {
             catalog::type_name(value_type)
         ),
     )
-    .detail("A neardup index stores a hash of the values in all columns before the last one.")
+    .detail(
+        "A neardup index stores a hash of the values in all columns before the fingerprint column.",
+    )
     .hint("Use columns whose type has a default hash operator class.")
     .raise()
 }

@@ -69,34 +69,35 @@ impl IndexVacuum<'_> {
     }
 }
 
-/// Number of row addresses of a table page whose answers [`DeadRows`] remembers. A heap page has at
-/// most 291 rows.
+/// Number of row addresses of a table page for which [`DeadRows`] remembers the callback's answers.
+/// A heap page has at most 291 rows. For higher addresses, the callback is called each time.
 const ROWS_PER_PAGE: usize = 320;
 
-/// Remembered answers about the rows of one page of the table.
+/// Remembered answers of the callback about the rows of one page of the table.
 #[derive(Clone, Copy)]
 struct PageRows {
-    /// Bit for each row address, set if VACUUM removes the row.
+    /// Bit for each offset of a row in the page, set if VACUUM removes the row.
     dead: [u64; ROWS_PER_PAGE / 64],
-    /// The answers for row addresses below this one are known.
+    /// The answers for offsets below this one are known.
     known: u16,
 }
 
-/// Set of the rows that VACUUM removes. A callback of the server looks up each address. Before
-/// version 17 of the server, a lookup is a binary search in a large array, and each permutation
-/// asks for every row. So the answers are remembered.
+/// Set of the rows that VACUUM removes. A callback of the server answers whether the row at an
+/// address is in the set. Before PostgreSQL 17, the callback searches a large array. An index asks
+/// about each row once for each permutation (ordered copy of all keys). So this type remembers the
+/// answers.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
-    /// Remembered answers by the number of the table page.
+    /// Remembered answers, indexed by the block number of the table page.
     pages: RefCell<Vec<PageRows>>,
-    /// Maximum number of pages in `pages`.
+    /// Maximum number of pages in `pages`. Answers about later pages are not remembered.
     max_pages: usize,
 }
 
 impl DeadRows {
-    /// Wraps the callback and its state, as the server passes them to `ambulkdelete`. Remembers
-    /// answers in `memory` bytes.
+    /// Wraps the callback and its state, as the server passes them to `ambulkdelete`. The
+    /// remembered answers take up to `memory` bytes.
     ///
     /// # Safety
     /// `state` is valid for `callback` while the value lives.
@@ -113,13 +114,14 @@ impl DeadRows {
         }
     }
 
-    /// Calls the callback for this address and for no other.
+    /// Returns whether VACUUM removes the row at this address. Calls the callback once, for this
+    /// address and for no other.
     pub fn ask_once(&self, tid: Tid) -> bool {
         self.ask(tid.block, tid.offset..=tid.offset) != [0; ROWS_PER_PAGE / 64]
     }
 
-    /// Returns whether VACUUM removes the row at this address. May ask about other addresses of its
-    /// page.
+    /// Returns whether VACUUM removes the row at this address. May also call the callback for lower
+    /// addresses of the same page. Does not call it if the answer is remembered.
     #[inline]
     pub fn contain(&self, tid: Tid) -> bool {
         let (mut pages, row) = (self.pages.borrow_mut(), usize::from(tid.offset));
@@ -131,8 +133,9 @@ impl DeadRows {
             return self.ask_once(tid);
         };
         if page.known <= tid.offset {
-            // Neighbouring addresses are near each other in the server's array. So lookups of
-            // neighbours find the array in the processor's caches.
+            // Asks about all addresses of the page up to this one. Neighbouring addresses are next
+            // to each other in the server's array, so the processor's caches already have most of
+            // what the lookups read.
             let answers = self.ask(tid.block, page.known.max(1)..=tid.offset);
             for (dead, more) in page.dead.iter_mut().zip(answers) {
                 *dead |= more;
@@ -142,7 +145,8 @@ impl DeadRows {
         page.dead[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// Returns the remembered answers about a page of the table. `None` if there is no memory.
+    /// Returns the remembered answers about the table page with block number `page`. Adds the page
+    /// to `pages` if necessary. `None` if the memory does not suffice.
     #[inline]
     fn page<'p>(&self, pages: &'p mut Vec<PageRows>, page: usize) -> Option<&'p mut PageRows> {
         const UNKNOWN: PageRows = PageRows {
@@ -157,8 +161,8 @@ impl DeadRows {
         pages.get_mut(page)
     }
 
-    /// Calls the callback for each row address in `rows` of a table page. Returns a bit for each
-    /// address, set if VACUUM removes the row.
+    /// Calls the callback for each row of a table page whose offset is in `rows`. Returns a bit for
+    /// each offset (modulo [`ROWS_PER_PAGE`]), set if VACUUM removes the row.
     fn ask(&self, block: Block, rows: RangeInclusive<u16>) -> [u64; ROWS_PER_PAGE / 64] {
         let mut dead = [0; ROWS_PER_PAGE / 64];
         let Some(callback) = self.callback else {

@@ -266,9 +266,10 @@ impl<'a> Rel<'a> {
         self.index_parts().expect("an index").form.indisexclusion
     }
 
-    /// Position of the key column of a neardup index whose values searches compare, counted from 0.
-    /// It is the last column that is not a range. Only ranges of an exclusion constraint follow it.
-    /// The last column if all are ranges. Raises an internal error if this is not an index.
+    /// Returns the position of a neardup index's searched column, counted from 0. Searches compare
+    /// the values of this column. It is the last key column that is not a range: only ranges of an
+    /// exclusion constraint may follow it. If all columns are ranges, returns the last one. Raises
+    /// an internal error if this is not an index.
     pub fn searched_column(self) -> usize {
         let inputs = self.index_parts().expect("an index").inputs;
         let is_searched = |input: &pg_sys::Oid| *input != pg_sys::ANYRANGEOID;

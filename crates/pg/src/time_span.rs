@@ -1,4 +1,6 @@
 //! Times and ranges of SQL as spans of integers, which are compared without calls of SQL functions.
+//! Two ranges overlap if their spans overlap. The span of a time begins at the time and has the
+//! length of a window of time, so two times are near each other if their spans overlap.
 use pgrx::pg_sys::{self, Oid};
 
 use super::catalog;
@@ -7,13 +9,15 @@ use super::value::Value;
 /// Number of microseconds in a day of 24 hours.
 const DAY: i128 = 24 * 60 * 60 * 1_000_000;
 
-/// Position of an infinite time. No sum of a finite time and an interval reaches it.
+/// Position of the time `infinity`. The position of `-infinity` is its negative. No sum of a finite
+/// time and an interval reaches it.
 const INFINITE_TIME: i128 = 1 << 100;
 
-/// Position of a missing bound of a range. It is beyond the positions of infinite times.
+/// Position of a missing upper bound of a range. The position of a missing lower bound is its
+/// negative. It is beyond the position of any other bound.
 const UNBOUNDED: i128 = 1 << 110;
 
-/// Span of positions on an axis, which includes both ends.
+/// Span of positions on an axis of integers. Both ends belong to the span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// First position.
@@ -35,7 +39,8 @@ impl Span {
         self.low <= other.high && other.low <= self.high
     }
 
-    /// Returns four words that represent the span. Words are in the order of the spans' low ends.
+    /// Returns four words that represent the span. If spans are sorted by their words, they are in
+    /// the order of their low ends.
     pub fn to_words(self) -> [u64; 4] {
         let [low, high] = [self.low, self.high].map(|end| (end as u128) ^ (1 << 127));
         [
@@ -68,7 +73,7 @@ pub struct TimeType {
 enum Kind {
     /// `timestamp` or `timestamptz`.
     Timestamp,
-    /// `date`. A date is the time at its beginning.
+    /// `date`. A date counts as the time at its beginning.
     Date,
     /// Range type, with its OID and the length of a bound in bytes (4 or 8).
     Range(Oid, u8),
@@ -85,7 +90,8 @@ impl Kind {
         if cached.rngelemtype.is_null() {
             return None;
         }
-        // A range type may order its bounds in a way of its own.
+        // A range type may have an operator class that compares bounds in another way. Only bounds
+        // that are compared as integers or times have positions on the axis.
         let bytes = match cached.rng_cmp_proc_finfo.fn_oid.to_u32() {
             pg_sys::F_BTINT4CMP | pg_sys::F_DATE_CMP => 4,
             pg_sys::F_BTINT8CMP | pg_sys::F_TIMESTAMP_CMP | pg_sys::F_TIMESTAMPTZ_CMP => 8,
@@ -110,8 +116,8 @@ impl TimeType {
 
     /// Returns the span of a value of this type. The spans of two ranges overlap if the ranges do.
     /// The spans of two times overlap if the times are at most `within` microseconds apart.
-    /// Infinite times are only near themselves. Returns `None` for an empty range. Raises an
-    /// internal error if the value has another type.
+    /// `within` has no effect on ranges. An infinite time is near only to an equal time. Returns
+    /// `None` for an empty range. Raises an internal error if the value has another type.
     pub fn span(self, value: Value, within: i128) -> Option<Span> {
         assert_eq!(value.type_oid(), self.oid);
         let bits = value.datum().value();
@@ -138,7 +144,7 @@ impl TimeType {
 /// Returns the span of a range, or `None` for an empty range. `range` is the range type, and
 /// `bytes` the length of its bounds.
 fn range_span(value: Value, range: Oid, bytes: u8) -> Option<Span> {
-    // The server reads only ranges with a plain header.
+    // `range_deserialize` requires a range that is not compressed and has a header of four bytes.
     let plain = (!value.is_plain()).then(|| value.to_owned());
     let value = plain.as_ref().map_or(value, |plain| plain.get());
     let cached = catalog::cached_type(range, pg_sys::TYPECACHE_RANGE_INFO);
@@ -156,8 +162,9 @@ fn range_span(value: Value, range: Oid, bytes: u8) -> Option<Span> {
             &mut is_empty,
         );
     }
-    // Odd positions are between two values of a bound, so that an excluded bound is next to the
-    // value, and a range such as (1 us, 2 us) is not empty.
+    // A bound is at twice its value. An excluded bound is at the odd position next to it, inside
+    // the range. So a range such as (1 us, 2 us) is not empty, although it has no value that its
+    // type can represent. `inwards` is 1 for a lower bound and -1 for an upper bound.
     let position = |bound: pg_sys::RangeBound, inwards: i128| match bound.infinite {
         true => -inwards * UNBOUNDED,
         false => {
@@ -179,16 +186,18 @@ fn range_span(value: Value, range: Oid, bytes: u8) -> Option<Span> {
 /// an internal error for any other type.
 ///
 /// # Errors
-/// A sentence that explains why the interval is not a distance of two times.
+/// A sentence that explains why the interval cannot be the maximum distance of two times: it has
+/// months or years, or is negative.
 pub fn microseconds(interval: Value) -> Result<i128, String> {
     assert_eq!(interval.type_oid(), pg_sys::INTERVALOID);
-    // An interval has the microseconds, then the days and the months as integers.
+    // The first word of an interval has its microseconds. The second word has its days, then its
+    // months, as 32-bit integers.
     let mut words = [0; 2];
     interval.copy_words(&mut words);
     let [a, b, c, d, e, f, g, h] = words[1].to_ne_bytes();
     let days = i32::from_ne_bytes([a, b, c, d]);
     let months = i32::from_ne_bytes([e, f, g, h]);
-    // An infinite interval has months, too.
+    // The server stores an infinite interval with months, so it is refused here, too.
     if months != 0 {
         return Err(format!(
             "The interval \"{}\" contains months or years, whose lengths differ. Specify days, \

@@ -1,7 +1,7 @@
 //! Conditions and order of an index scan that the planner considers, as far as they are known
-//! during planning. A condition on the last column may have a ball: all values within a radius of a
-//! centre. The columns before the last one are scope columns. Rows with equal values in them form a
-//! scope, and a search usually reads one scope.
+//! during planning. A condition on the searched column may have a ball: all values within a radius
+//! of a centre. The columns before the searched column are scope columns. Rows with equal values in
+//! them form a scope, and a search usually reads one scope.
 use pgrx::pg_sys::Oid;
 
 use crate::am::strategies;

@@ -35,12 +35,12 @@ pub struct ConfirmedClusters<'a, I, const N: usize, const M: usize> {
     rule: NodeRule<'a>,
 }
 
-/// Values of the new nodes, and the conditions on two new nodes that are near each other by the
-/// index.
+/// Conditions on the texts and times of two new nodes that are near each other by the index, and
+/// the texts' features and the times of all new nodes.
 struct NodeRule<'a> {
     /// Condition on the texts. `None` if texts are not compared.
     confirmation: Option<&'a Confirmation>,
-    /// Features of each new node.
+    /// Features of each new node's text.
     sets: FeatureSets,
     /// Time of each new node. `None` if times are not compared.
     spans: Option<Spans>,
@@ -148,7 +148,7 @@ where
 /// with the same features have the same hash, but a row without features has a hash of its own.
 type Texts = ExternalSort<TempSpace, 4>;
 
-/// Returns a hash of some words, as two words.
+/// Returns a 128-bit hash of `words`, as two words. `bytes` is a buffer.
 fn hash(words: &[u64], bytes: &mut Vec<u8>) -> [u64; 2] {
     bytes.clear();
     (words.iter()).for_each(|word| bytes.extend_from_slice(&word.to_ne_bytes()));
@@ -156,7 +156,8 @@ fn hash(words: &[u64], bytes: &mut Vec<u8>) -> [u64; 2] {
     [(hash >> 64) as u64, hash as u64]
 }
 
-/// Returns words that differ from the hashes of all other rows.
+/// Returns two words in place of a hash, for a row that is not near any other row. They have the
+/// row's address, so no two rows have the same words.
 fn own_hash(row: Tid) -> [u64; 2] {
     [row.packed(), u64::MAX]
 }
@@ -211,8 +212,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     /// Divides each of the `nodes` candidate nodes into new nodes: rows with the same time whose
     /// texts have the same features. The new nodes of a candidate node are in the order of the low
     /// ends of their times. `members` has the rows of the candidate nodes. Returns an entry for
-    /// each row, and the new nodes of each candidate node. The key of an entry is the row's
-    /// address, and the value is the number of its new node.
+    /// each row, and the numbers of each candidate node's new nodes. The key of an entry is the
+    /// row's address, and the value is the number of its new node.
     fn split_nodes(
         &mut self,
         files: &mut TempSpace,
@@ -227,9 +228,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             let table = self.relations.table();
             RowTimes::read(files, table, window, arguments.filter.as_ref())
         });
-        // Entry for each row. The key is the candidate node, two words with the low end of the
-        // time, two words with the hash, and the row's address. The value is the offset of the
-        // features.
+        // Entry for each row. The key has the number of the candidate node, two words with the low
+        // end of the row's time, two words with the hash, and the row's address. The value is the
+        // offset of the text's features in the rule's sets.
         let mut by_node = ExternalSort::<TempSpace, 6>::new(share() / 2);
         let none = self.rule.sets.push(files, &[]);
         let (mut text, mut bytes) = (None::<Entry<4>>, Vec::new());
@@ -301,9 +302,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
         (rows, new_nodes)
     }
 
-    /// Adds the pairs of new nodes whose texts are similar and whose times are near each other to
-    /// `graph`. `found` is the graph of the candidate nodes. If a candidate node is crowded, its
-    /// new nodes are also crowded in `graph`.
+    /// Adds pairs of new nodes to `graph` if their texts are similar and their times are near each
+    /// other. `found` is the graph of the candidate nodes. If a candidate node is crowded, its new
+    /// nodes become crowded nodes of `graph`.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,
@@ -323,7 +324,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
             }
         });
         let mut pairs = ExternalSort::<TempSpace, 1>::new(share() / 2);
-        // If only times are compared, a chain of pairs connects the same nodes as all pairs.
+        // If only times are compared, the method `connected` does not need all pairs: a chain of
+        // pairs connects the same nodes.
         let is_chain = method == Method::Connected && self.rule.confirmation.is_none();
         let spans = &mut self.rule.spans;
         let mut add = |files: &mut TempSpace, nodes: [core::ops::Range<u32>; 2]| {
@@ -360,7 +362,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
                 open = Some((pair, node));
                 return;
             };
-            // Pairs of two crowded nodes may be omitted. With times, they may be very many.
+            // Pairs of two crowded nodes may be omitted, because the method `star` compares crowded
+            // nodes later. With times, the pairs of their new nodes may be very many.
             let is_omitted = has_times
                 && [node, other]
                     .iter()
@@ -391,8 +394,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 }
 
-/// Passes each pair of a node of one range and a node of the other to `push`. If both ranges are
-/// the same, passes each pair of two of its nodes once.
+/// Passes pairs of two nodes to `push`: each node of one range with each node of the other. If both
+/// ranges are the same, passes each pair of two of its nodes once.
 fn all_pairs(
     files: &mut TempSpace,
     [first, second]: [core::ops::Range<u32>; 2],

@@ -92,11 +92,12 @@ struct NodeSearch<'a, const N: usize> {
     invisible: TidList,
     /// True if fingerprints without a pair become nodes as well.
     singletons: bool,
-    /// True if the texts or times of all pairs are compared afterwards. A forest is then not
-    /// enough, because some of its pairs may be rejected.
+    /// True if the texts or times of all pairs are compared afterwards. The search then finds all
+    /// pairs instead of a forest (pairs that connect all nodes without cycles), because some pairs
+    /// of a forest may be rejected.
     is_confirmed: bool,
-    /// Number of rows above which a fingerprint is crowded for the method `star`, because rows of
-    /// equal fingerprints are compared with each other.
+    /// Number of rows above which a fingerprint is crowded for the method `star`. With a window of
+    /// time there is a limit, because rows with equal fingerprints are compared with each other.
     max_rows: u32,
 }
 

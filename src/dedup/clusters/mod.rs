@@ -104,7 +104,7 @@ struct ClusterArguments {
     conditions: PairConditions,
 }
 
-/// Conditions that two rows must meet if they are near each other by the index.
+/// Further conditions on two rows that are near each other by the index.
 struct PairConditions {
     /// Condition on the texts of the rows. `None` if texts are not compared.
     confirmation: Option<Confirmation>,

@@ -101,7 +101,7 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
             buckets: 0,
         };
         let mut pair = 0;
-        // If the texts or times of all pairs are compared, no row is crowded.
+        // If texts or times are compared, all pairs are needed, so no row is crowded.
         let max_pairs = match self.arguments.conditions.is_empty() {
             true => MAX_BUCKET_PAIRS,
             false => u32::MAX,

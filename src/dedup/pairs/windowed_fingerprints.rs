@@ -1,9 +1,9 @@
-//! Pairs of near fingerprints whose times are near each other, in an index without a scope.
+//! Pairs of rows with near fingerprints and near times, in an index without scope columns.
 //!
-//! Rows with equal fingerprints are a group, in the order of their times. The index searches only
-//! one row of each group, the representative. The pairs of the rows of two near groups, or of one
-//! group, are found by a sweep over their times. So many copies of one text need no comparison of
-//! all their pairs.
+//! Rows with equal fingerprints form a group. In a group, rows are in the order of the low ends of
+//! their times. The search for near fingerprints compares only one row of each group, the
+//! representative. Then a sweep over the times finds the pairs of rows within a group, and of rows
+//! in two near groups. So many copies of one text need no comparison of all their pairs.
 use core::ops::Range;
 
 use neardup_blocktree::key::Tid;
@@ -29,16 +29,18 @@ use neardup_pg::time_span::Span;
 
 /// Groups of rows with equal fingerprints. Rows without a time are in no group.
 struct Groups {
-    /// Spans of the rows, by group, then in the order of their low ends.
+    /// Spans of the rows' times, in the order of groups, and in a group in the order of low ends.
+    /// The number of a row is its position here.
     spans: Spans,
-    /// Block and offset of each row, in the order of the spans.
+    /// Two elements for each row, in the order of `spans`: the block and the offset of its address.
     addresses: Paged<TempSpace>,
-    /// Number of the first row of each group, followed by the number of rows.
+    /// The number of each group's first row, then the number of all rows.
     first: Paged<TempSpace>,
     /// Number of groups.
     count: u32,
+    /// Addresses of the representatives.
     representatives: RowNumbers,
-    /// Group of each representative, in the order of their addresses.
+    /// Group of each representative, indexed by its number in `representatives`.
     group_of: Paged<TempSpace>,
 }
 
@@ -59,7 +61,8 @@ impl Groups {
         self.first.get(files, group)..self.first.get(files, group + 1)
     }
 
-    /// Returns the addresses of two rows, the lower first.
+    /// Returns the addresses of two rows, which are given by their numbers. The lower address is
+    /// first.
     fn pair(&mut self, files: &mut TempSpace, rows: [u32; 2]) -> [Tid; 2] {
         let [a, b] = rows.map(|row| {
             let [block, offset] = [2 * row, 2 * row + 1].map(|at| self.addresses.get(files, at));
@@ -68,7 +71,8 @@ impl Groups {
         [a.min(b), a.max(b)]
     }
 
-    /// Begins to find the pairs of the rows of two groups, each given by its representative.
+    /// Begins the sweep that finds the pairs of rows in two groups. Each group is given by the
+    /// address of its representative. `None` if one of the addresses is not of a representative.
     fn sweep(&mut self, files: &mut TempSpace, representatives: [Tid; 2]) -> Option<Sweep> {
         let [a, b] = representatives.map(|row| {
             let number = self.representatives.find(files, row)?;
@@ -78,7 +82,7 @@ impl Groups {
         Some(Sweep::new([a?, b?]))
     }
 
-    /// Passes the remaining pairs of a sweep to `give`, with their distance in bits.
+    /// Passes the remaining pairs of a sweep to `give`, each with `distance`, a number of bits.
     fn give_all(
         &mut self,
         files: &mut TempSpace,
@@ -91,7 +95,8 @@ impl Groups {
         }
     }
 
-    /// Reads the groups of an index. Returns them with the entries of the representatives.
+    /// Reads the groups of an index. Also returns the index entries of the representatives, for the
+    /// search for near fingerprints.
     fn read<const N: usize>(
         files: &mut TempSpace,
         index: &Index<N>,
@@ -135,15 +140,17 @@ impl Groups {
     }
 }
 
-/// Returns the visible rows of an index that have a time. The key is the number of the row's group,
-/// the words of its span, and its address. The value is its index entry.
+/// Returns an entry for each visible row of an index that has a time. The key has the number of the
+/// row's group, the words of its span, and its address. The value is the address in its index
+/// entry.
 fn rows_by_group<const N: usize>(
     files: &mut TempSpace,
     index: &Index<N>,
     relations: &LockedIndex,
     times: &mut RowTimes,
 ) -> ExternalSort<TempSpace, 6> {
-    // Index entries with the numbers of their groups, to be fetched in table order.
+    // Addresses in index entries, with the numbers of their groups. They are sorted, so that rows
+    // are read in the order of the table.
     let mut entries = ExternalSort::<TempSpace, 1>::new(share());
     let mut scan = KeyOrderScan::new(index.block_layout.clone());
     let (tree, mut group, mut last) = (index.tree(), 0u64, None);
@@ -175,15 +182,15 @@ pub struct WindowedFingerprints {
     /// Search for pairs of near representatives.
     search: FingerprintPairs,
     groups: Groups,
-    /// Next group whose own pairs have not been returned.
+    /// Number of the next group whose own pairs have not been returned.
     next_group: u32,
-    /// Pairs that are being returned, and their distance in bits.
+    /// Sweep whose pairs are being returned, and the distance of these pairs in bits.
     sweep: Option<(Sweep, u32)>,
 }
 
 impl WindowedFingerprints {
-    /// Creates the search for the arguments of `neardup_pairs`, a radius in bits and a window.
-    /// Raises an error if it takes too much work.
+    /// Creates the search for the arguments of `neardup_pairs`. `radius` is in bits. Raises an
+    /// error if the search would take too much work, unless `arguments.exhaustive` is true.
     pub fn new(
         relations: &LockedIndex,
         radius: u32,
@@ -209,7 +216,7 @@ impl WindowedFingerprints {
         }
     }
 
-    /// Begins with the pairs of the next group. Returns false after the last group.
+    /// Begins the sweep for the pairs within the next group. Returns false after the last group.
     fn begin_group(&mut self) -> bool {
         if self.next_group == self.groups.count {
             return false;

@@ -114,7 +114,7 @@ pub struct Columns {
     pub scope: Vec<EqualColumn>,
     /// Condition on the times of compared rows. `None` without the option `time`.
     pub window: Option<TimeWindow>,
-    /// The index in which the trigger looks up near rows.
+    /// OID of the index in which the trigger looks up near rows.
     pub index: pg_sys::Oid,
     pub metric: IndexMetric,
     /// Maximum distance of near-duplicates, in bits or mismatches.

@@ -23,8 +23,8 @@ impl ComparedValue {
     }
 
     /// Returns the distance of two fingerprints or signatures in bits or mismatches. Returns `None`
-    /// if the scopes differ, if the times are not near, or if the signatures differ in scheme, seed
-    /// or length.
+    /// if the scopes differ, if the times are not near each other, or if the signatures differ in
+    /// scheme, seed or length.
     pub fn distance(&self, other: &Self, columns: &Columns) -> Option<u32> {
         let mut scopes = (columns.scope.iter()).zip(self.scope.iter().zip(&other.scope));
         let same_scope = scopes.all(|(column, (a, b))| column.equal(a.get(), b.get()));
@@ -40,8 +40,8 @@ impl ComparedValue {
     }
 
     /// Returns the distance of an existing row to this value, in bits or mismatches. Returns `None`
-    /// if the distance exceeds `columns.limit`, if the scopes differ, or if the times are not near.
-    /// Compares the values of the scopes, because the index has only a hash of them.
+    /// if the distance exceeds `columns.limit`, if the scopes differ, or if the times are not near
+    /// each other. Compares the values of the scopes, because the index has only a hash of them.
     pub fn distance_to_row(&self, row: &Slot, columns: &Columns) -> Option<u32> {
         let fingerprint = row.get(columns.fingerprint)?;
         let same_scope = (columns.scope.iter().zip(&self.scope)).all(|(column, value)| {

@@ -15,9 +15,9 @@ use neardup_pg::registry::{self, Near, Row, TriggerRun};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
-/// Rows in flight (published rows) of one trigger in one statement. A row waits for all near rows
-/// in flight, at whatever time. The wait ends when the other row is in the index, where the lookup
-/// reads its time.
+/// Rows in flight (published rows) of one trigger in one statement. Published rows have no times,
+/// so a row waits for each near row in flight, whatever its time. The wait ends when the other row
+/// is in the index. The lookup then reads its time in the table.
 pub struct Flight {
     run: TriggerRun,
     /// Attribute number of the fingerprint column.

@@ -26,8 +26,8 @@ pub struct Query<'a> {
     pub row: &'a NewRow<'a>,
     /// Fingerprint, scope and time of the new row.
     pub compared: &'a ComparedValue,
-    /// Text of the new row, which is compared with the texts of near rows. `None` if the
-    /// fingerprint decides.
+    /// Text of the new row, which is compared with the texts of near rows. `None` if texts are not
+    /// compared.
     pub text: Option<NewText<'a>>,
     /// Recognizes existing versions of the new row itself.
     pub own_row: OwnRow<'a>,

@@ -158,8 +158,8 @@ impl State {
         self.hold_off_markers(&incoming, stays);
         let by_hand = self.decide_by_hand(&mut incoming, stays);
         let Some(compared) = incoming.compared.take() else {
-            // A row whose fingerprint, scope or time is NULL is not near any row, like NULL in a
-            // unique constraint.
+            // A row whose fingerprint, scope or time is NULL, or whose time is an empty range, is
+            // not near any row, like NULL in a unique constraint.
             if let None | Some(MarkDecision::Compare { .. }) = by_hand {
                 incoming.row.set_null(self.columns.mark);
             }
@@ -219,7 +219,8 @@ impl State {
                 false => (false, stored(by_hand)),
             },
         };
-        // `None` for a row that is not near any row because of its time.
+        // `None` if the time is NULL or an empty range, because no row is then near this one.
+        // `Some(None)` without the option `time`.
         let time = match &columns.window {
             None => Some(None),
             Some(window) => {
@@ -420,7 +421,7 @@ struct Incoming<'a, 'o> {
     /// The row with its generated columns. `None` if the trigger does not need them.
     complete: Option<NewRow<'a>>,
     /// Values by which the row is compared. `None` if the fingerprint, a scope value or the time is
-    /// NULL.
+    /// NULL, or if the time is an empty range.
     compared: Option<ComparedValue>,
     /// True if the AFTER trigger has removed the row's mark, so that the row is compared again.
     recheck: bool,

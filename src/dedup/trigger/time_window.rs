@@ -15,15 +15,15 @@ use neardup_pg::value::{OwnedValue, Value};
 
 /// Condition on the times of compared rows.
 pub struct TimeWindow {
-    /// Number of the column with the times or ranges.
+    /// Attribute number of the column with the times or ranges.
     pub column: i16,
     window: Window,
 }
 
 impl TimeWindow {
-    /// Prepares the condition of a trigger's arguments. `column` is the number of the column that
-    /// the option `time` names. Returns `None` without this option.
-    /// Raises an error if the column or the interval is unsuitable.
+    /// Prepares the condition that a trigger's arguments specify. `column` is the attribute number
+    /// of the column that the option `time` names. Returns `None` without this option. Raises an
+    /// error if the column or the interval is unsuitable.
     pub fn new(table: Rel, column: Option<i16>, arguments: &Arguments) -> Option<Self> {
         let (time, column) = arguments.time.as_ref().zip(column)?;
         if table.is_generated(column) && !table.is_stored_generated(column) {
@@ -42,7 +42,9 @@ impl TimeWindow {
         })
     }
 
-    /// Returns the span of a row with this value in the column. Returns `None` if no row is near.
+    /// Returns the span of a row with the value `time` in the column. Two rows meet the condition
+    /// if their spans overlap. Returns `None` for NULL and for an empty range, because no row is
+    /// near such a row.
     pub fn span(&self, time: Option<Value>) -> Option<Span> {
         self.window.span(time)
     }

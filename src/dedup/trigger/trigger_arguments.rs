@@ -52,7 +52,7 @@ impl Manual {
     }
 }
 
-/// Options `time` and `within`: rows are compared if their times are near.
+/// Options `time` and `within`: rows are compared only if their times are near each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeArgument {
     /// Name of the column with the times or ranges.
@@ -108,7 +108,7 @@ pub struct Arguments {
     pub key: Option<CString>,
     /// Scope columns, whose values must be equal in compared rows.
     pub scope: Vec<CString>,
-    /// Condition on the times of compared rows. `None` if rows are compared at all times.
+    /// Options `time` and `within`. `None` if rows are compared whatever their times.
     pub time: Option<TimeArgument>,
     /// True if the client gets a notice of each row that the trigger skips.
     pub notice: bool,
@@ -349,8 +349,8 @@ impl Arguments {
         Self::parse(&trigger.name.to_string_lossy(), &trigger.arguments)
     }
 
-    /// Returns whether two triggers compare the same rows: they have the same columns of
-    /// fingerprint, scope and time.
+    /// Returns whether two triggers compare the same rows: they have the same fingerprint column,
+    /// the same scope columns and the same column of times.
     pub fn compares_alike(&self, other: &Self) -> bool {
         let time = |arguments: &Self| arguments.time.as_ref().map(|time| time.column.clone());
         let sorted = |scope: &[CString]| {

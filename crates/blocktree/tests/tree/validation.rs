@@ -1,4 +1,7 @@
-//! Searches that an insertion validates: visibility among several writers.
+//! Tests of the check, by an insertion, that an earlier search which found nothing is still valid.
+//! A constraint searches for rows near a new row, adds the row, and searches again. It skips the
+//! second search if the check succeeds. Of two writers of near rows, at least one must find the
+//! other's row.
 use crate::interleavings::Met;
 use crate::mem_store::holds_no_lock;
 use crate::model::{Index, Model};
@@ -16,7 +19,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Barrier;
 
-/// An index and the radius of its searches.
+/// Index that guarantees to find rows up to `guaranteed` bits apart by `blocks` blocks, and the
+/// radius of its searches in bits.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     guaranteed: u32,
@@ -24,8 +28,8 @@ struct Case {
     radius: u32,
 }
 
-/// Four permutations, with one prefix or with several prefixes each, and seven permutations, whose
-/// entries take two log records.
+/// Four permutations, of which a search looks up one prefix or several prefixes each, and seven
+/// permutations, whose entries need two log records.
 const CASES: [Case; 3] = [
     Case {
         guaranteed: 3,
@@ -48,8 +52,8 @@ fn tid(block: u32) -> Tid {
     Tid { block, offset: 1 }
 }
 
-/// Random values, whose first blocks are those of `crowded`, if it has any, so that they share
-/// leaves with it.
+/// Returns a random value. If `crowded` is given, both have the same first 20 bits, so that they
+/// share leaves.
 fn values(rng: &mut StdRng, crowded: Option<u64>) -> u64 {
     match crowded {
         Some(value) => value ^ rng.random::<u64>() >> 20,
@@ -63,7 +67,7 @@ struct Backend {
     root: Root,
     radius: u32,
     leaves: LeafCache,
-    /// Second searches that were left out.
+    /// Number of second searches that were skipped.
     left_out: u32,
 }
 
@@ -104,7 +108,8 @@ impl Backend {
         tree.insert_row(entry_keys).unwrap();
     }
 
-    /// The second search: the rows near a row that has just been added.
+    /// Second search: returns the other rows near a row that has just been added. Skips the search
+    /// if the insertion has proved that there are none.
     fn check<S: ReadPages + PrefetchPages>(&mut self, store: &S, row: (Tid, Key<1>)) -> Vec<Tid> {
         let lone_row = self.leaves.take_lone_row();
         if lone_row.is_some_and(|lone_row| lone_row.is_alone_within(&row.1, self.radius)) {
@@ -114,7 +119,7 @@ impl Backend {
         self.search(store, row)
     }
 
-    /// All three steps. Returns the rows that one of the searches has found.
+    /// Runs all three steps. Returns the other rows that the two searches found.
     fn write<S: WritePages + PrefetchPages>(&mut self, store: &S, row: (Tid, Key<1>)) -> Vec<Tid> {
         let mut found = self.search(store, row);
         self.add(store, row);
@@ -131,7 +136,7 @@ fn index(rng: &mut StdRng, rows: u32, case: Case) -> Index<1> {
     Index::build(layout, &model, 1 << 20)
 }
 
-/// A value and another one within `radius` bits of it.
+/// Returns a random value, and another value within `radius` bits of it.
 fn near_pair(rng: &mut StdRng, radius: u32) -> [u64; 2] {
     let value = rng.random::<u64>();
     let bits = rng.random_range(0..=radius);
@@ -139,7 +144,8 @@ fn near_pair(rng: &mut StdRng, radius: u32) -> [u64; 2] {
     [value, value ^ flips]
 }
 
-/// A step of a backend: its first search, the insertion, the second search.
+/// Order of steps. Each element has the number of a backend, and the number of its step: 1 for the
+/// first search, 2 for the insertion, 3 for the second search. The third backend only inserts.
 type Steps = Vec<(usize, u32)>;
 
 /// All orders of the three steps of two backends, and of one step of a third.
@@ -162,8 +168,9 @@ fn orders() -> Vec<Steps> {
     orders
 }
 
-/// Two writers of near rows, in each order of their steps, while a third adds a row that may share
-/// leaves with them: one of the two sees the other, in its first search or in its second.
+/// Runs the steps of two writers of near rows in each possible order, and among them the insertion
+/// of a third row that may share leaves with them. At least one of the two writers finds the
+/// other's row, in its first search or in its second.
 #[test]
 fn of_two_writers_of_near_rows_one_sees_the_other() {
     for case in CASES {
@@ -205,7 +212,8 @@ fn of_two_writers_of_near_rows_one_sees_the_other() {
     }
 }
 
-/// A near row is searched for, added and searched for again between two page accesses of a writer.
+/// Between two page reads of a writer, another backend runs all three steps for a near row. At
+/// least one of the two finds the other's row.
 #[test]
 fn a_writer_sees_a_near_row_that_comes_between_two_reads() {
     for case in CASES {
@@ -246,7 +254,7 @@ fn a_writer_sees_a_near_row_that_comes_between_two_reads() {
     }
 }
 
-/// Two writers of near rows at the same time.
+/// Two threads write near rows at the same time. At least one of them finds the other's row.
 #[test]
 fn of_two_threads_that_write_near_rows_one_sees_the_other() {
     for case in CASES {
@@ -279,7 +287,8 @@ fn of_two_threads_that_write_near_rows_one_sees_the_other() {
     }
 }
 
-/// Alone a writer needs one search, except where leaves are split.
+/// Without other writers, the second search is usually skipped. The exceptions are rows whose
+/// insertion splits a leaf.
 #[test]
 fn a_writer_that_is_alone_searches_once() {
     for case in CASES {
@@ -295,7 +304,8 @@ fn a_writer_that_is_alone_searches_once() {
     }
 }
 
-/// The word of a search is true of its own value, its own radius and the next insertion alone.
+/// A search proves something only for the value that it looked for, for its own radius or a smaller
+/// one, and for the next insertion.
 #[test]
 fn a_search_stands_for_nothing_but_the_next_row() {
     for case in CASES {
@@ -309,16 +319,16 @@ fn a_search_stands_for_nothing_but_the_next_row() {
             )
         };
         let backend = Backend::new(&index, case);
-        // Another row is added than the one that was searched for.
+        // The row that is added is not the one that was searched for.
         backend.search(store, row(1));
         backend.add(store, row(2));
         assert!(backend.leaves.take_lone_row().is_none());
-        // A row is added without a search, after one that was.
+        // Two rows are added after a search for the first of them.
         backend.search(store, row(3));
         backend.add(store, row(3));
         backend.add(store, row(4));
         assert!(backend.leaves.take_lone_row().is_none());
-        // The second search is about another value, or wider.
+        // The second search is for another value, or has a larger radius.
         backend.search(store, row(5));
         backend.add(store, row(5));
         let lone_row = backend.leaves.take_lone_row().expect("nothing near it");
@@ -326,11 +336,11 @@ fn a_search_stands_for_nothing_but_the_next_row() {
         assert!(!lone_row.is_alone_within(&row(6).1, radius));
         assert!(!lone_row.is_alone_within(&row(5).1, radius + 1));
         assert!(backend.leaves.take_lone_row().is_none(), "taken once");
-        // A search that finds an entry, even an invisible one.
+        // The search finds an entry of this value, which was added before.
         backend.search(store, row(5));
         backend.add(store, row(5));
         assert!(backend.leaves.take_lone_row().is_none());
-        // Pages are about to be moved.
+        // The cache is emptied between the search and the insertion, as before pages are moved.
         backend.search(store, row(7));
         backend.leaves.forget();
         backend.add(store, row(7));

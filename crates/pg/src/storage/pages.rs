@@ -191,8 +191,9 @@ impl<'a> IndexPages<'a> {
     }
 
     /// Prefetches the first `bytes` bytes and the last cache line of a page, and the descriptor of
-    /// its buffer, into the processor's cache. Without a hint for the page's buffer, first looks
-    /// the page up in the buffer mapping table. Does nothing if the page is not in a buffer.
+    /// its buffer, into the processor's cache. Without a hint for the page's buffer, looks up the
+    /// buffer first. If the page is not in a buffer, only asks the system to read it from its file.
+    /// Does nothing for a temporary index.
     #[inline]
     fn prefetch_recent(&self, block: Block, bytes: usize) {
         let Some(file) = self.file else { return };
@@ -202,9 +203,10 @@ impl<'a> IndexPages<'a> {
         }
     }
 
-    /// Looks up the buffer of a page, and stores a hint for it. If the page is not in a buffer,
-    /// asks the system to read it from the file, and returns `None`. A new session has no hints, so
-    /// without this look-up its first searches would wait for one leaf after the other.
+    /// Looks up the buffer of a page in the server's buffer table, and stores a hint for it. If the
+    /// page is not in a buffer, asks the operating system to read it from the file, and returns
+    /// `None`. A new session has no hints. Without this lookup, its first searches would prefetch
+    /// nothing and wait for one leaf after the other.
     #[cold]
     fn look_up(&self, file: u32, block: Block) -> Option<pg_sys::Buffer> {
         let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
