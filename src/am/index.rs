@@ -372,7 +372,7 @@ fn block_layout_of<const N: usize>(
         let bands = |hashes| Bands::new(hashes, permutations, usize::from(blocks)).ok();
         let metric = (meta.metric).try_map(|hashes| bands(hashes).map(Rc::new))?;
         let (scope, radius) = (meta.scope_words > 0, u32::from(meta.guaranteed_radius));
-        let of_parameters = || BlockLayout::in_scope(scope, radius, u32::from(blocks));
+        let of_parameters = || BlockLayout::for_index(scope, radius, u32::from(blocks));
         let layout = metric.block_layout(scope, of_parameters).ok()?;
         (layout.permutations().len() == permutations).then(|| (metric, Rc::new(layout)))
     });

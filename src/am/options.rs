@@ -233,7 +233,7 @@ impl BuildOptions {
                 blocks => {
                     let bits = 64 * layout.metric.words() as u32;
                     let guaranteed = guaranteed_radius(radius, blocks, bits);
-                    BlockLayout::in_scope(scope, guaranteed, blocks)
+                    BlockLayout::for_index(scope, guaranteed, blocks)
                         .map_err(|error| (radius, blocks, error))
                 }
             }

@@ -48,7 +48,7 @@ type Corruption = (&'static str, usize, usize, &'static [u8], &'static str);
 
 const DAMAGES: [Corruption; 24] = [
     ("magic", META, MAGIC, b"xxxx", BROKEN_INDEX),
-    ("a newer layout", META, VERSION, &[4, 0], OTHER_LAYOUT),
+    ("a newer layout", META, VERSION, &[5, 0], OTHER_LAYOUT),
     ("an older layout", META, VERSION, &[1, 0], OTHER_LAYOUT),
     ("meta page id", META, PAGE_ID, &[0, 0], BROKEN_INDEX),
     ("meta page of zeroes", META, 0, &[0; PAGE], BROKEN_INDEX),

@@ -188,6 +188,25 @@ impl<const N: usize> BlockLayout<N> {
     /// which no permutation moves. So entries of one scope are next to each other in each
     /// permutation.
     pub fn in_scope(scope: bool, radius: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
+        Self::with_interleaved(1, scope, radius, blocks)
+    }
+
+    /// Makes the block layout of an index, like [`BlockLayout::in_scope`]. The words of
+    /// fingerprints are interleaved before they are cut into blocks. Neighbouring bits of an image
+    /// hash depend on each other: a flat area of the image makes a run of equal bits. Blocks of
+    /// neighbouring bits would then be equal in many rows.
+    pub fn for_index(scope: bool, radius: u32, blocks: u32) -> Result<Self, BlockLayoutError> {
+        Self::with_interleaved(N - usize::from(scope), scope, radius, blocks)
+    }
+
+    /// Makes a block layout like [`BlockLayout::in_scope`]. `interleaved` is the number of words of
+    /// a fingerprint that are interleaved, which is all or 1 for none ([`permutation`]).
+    fn with_interleaved(
+        interleaved: usize,
+        scope: bool,
+        radius: u32,
+        blocks: u32,
+    ) -> Result<Self, BlockLayoutError> {
         let scope_words = usize::from(scope);
         let bits = 64 * (N - scope_words) as u32;
         let most = max_radius(bits);
@@ -215,7 +234,7 @@ impl<const N: usize> BlockLayout<N> {
                     .unwrap_or(0);
                 leading.rotate_left(first);
                 led[leading[0]] += 1;
-                permutation(scope_words, &sizes, leading)
+                permutation(scope_words, interleaved, &sizes, leading)
             })
             .collect();
         Ok(BlockLayout {
@@ -344,18 +363,25 @@ pub(crate) fn combinations(n: usize, k: usize) -> Vec<Vec<usize>> {
 /// Makes the permutation whose keys start with the blocks `leading`, followed by the other blocks
 /// in their original order. `sizes` has the width of each block in bits. `scope_words` is the
 /// number of words in front of the fingerprint that the permutation does not move: 0 or 1.
+///
+/// `interleaved` is 1, or the number of words of a fingerprint. If it is 1, blocks are cut from the
+/// fingerprint itself. Otherwise they are cut from interleaved words: bit `p` of word `s`, counted
+/// from the most significant bit, is bit `p - p % interleaved + s` of the interleaved word
+/// `p % interleaved`.
 fn permutation<const N: usize>(
     scope_words: usize,
+    interleaved: usize,
     sizes: &[u32],
     leading: Vec<usize>,
 ) -> Permutation<N> {
-    let scope_bits = 64 * scope_words as u32;
-    let start = |block: usize| scope_bits + sizes[..block].iter().sum::<u32>();
+    let start = |block: usize| sizes[..block].iter().sum::<u32>();
     let rest = (0..sizes.len()).filter(|block| !leading.contains(block));
     let mut segments: Vec<Segment> = (0..scope_words)
         .map(|word| Segment::in_place(word, u64::MAX))
         .collect();
-    let mut to = scope_bits;
+    let multiples = (0..64).step_by(interleaved);
+    let multiples = multiples.fold(0u64, |mask, position| mask | 1 << (63 - position));
+    let mut to = 0;
     for block in leading.iter().copied().chain(rest) {
         let mut from = start(block);
         let end = from + sizes[block];
@@ -363,21 +389,27 @@ fn permutation<const N: usize>(
             // A segment must not cross a word boundary, neither in the fingerprint nor in the key.
             let length = (end - from).min(64 - from % 64).min(64 - to % 64);
             let mask = (u64::MAX << (64 - length)) >> (from % 64);
-            let turn = (64 + from % 64 - to % 64) % 64;
-            let segment = Segment {
-                from: (from / 64) as usize,
-                to: (to / 64) as usize,
-                mask,
-                turn,
-            };
-            match segments.last_mut() {
-                Some(last)
-                    if (last.from, last.to, last.turn)
-                        == (segment.from, segment.to, segment.turn) =>
-                {
-                    last.mask |= segment.mask;
+            let word = (from / 64) as usize;
+            for residue in 0..interleaved {
+                let (source, shift) = match interleaved {
+                    1 => (word, 0),
+                    _ => (residue, word as u32 + 64 - residue as u32),
+                };
+                let mask = (mask & (multiples >> residue)).rotate_right(shift % 64);
+                let segment = Segment {
+                    from: scope_words + source,
+                    to: scope_words + (to / 64) as usize,
+                    mask,
+                    turn: (64 + from % 64 - to % 64 + shift) % 64,
+                };
+                let is_same = |other: &&mut Segment| {
+                    (other.from, other.to, other.turn) == (segment.from, segment.to, segment.turn)
+                };
+                match segments[scope_words..].iter_mut().find(is_same) {
+                    Some(other) => other.mask |= mask,
+                    None if mask != 0 => segments.push(segment),
+                    None => (),
                 }
-                _ => segments.push(segment),
             }
             from += length;
             to += length;
@@ -496,6 +528,37 @@ mod tests {
                     crate::key::distance(&permutation.permute(&c), &permutation.permute(&d), 0),
                     crate::key::distance(&c, &d, 0)
                 );
+            }
+        }
+
+        #[test]
+        fn words_of_an_index_are_interleaved(
+            radius in 0..=16u32, more in 1..=3u32, a: [u64; 5], b: [u64; 4],
+            bit in 0..256usize,
+        ) {
+            let Ok(scoped) = BlockLayout::<5>::for_index(true, radius, radius + more) else {
+                return Ok(());
+            };
+            let plain = BlockLayout::<4>::for_index(false, radius, radius + more).unwrap();
+            for (permutation, same) in scoped.permutations().iter().zip(plain.permutations()) {
+                prop_assert_eq!(permutation.restore(&permutation.permute(&a)), a);
+                prop_assert_eq!(same.restore(&same.permute(&b)), b);
+                let key = permutation.permute(&[a[0], b[0], b[1], b[2], b[3]]);
+                prop_assert_eq!(key[0], a[0]);
+                prop_assert_eq!(&key[1..], &same.permute(&b)[..]);
+            }
+            // The first permutation begins with the first block, and has all blocks in order.
+            let (word, position) = (bit / 64, bit % 64);
+            let mut one = [0; 4];
+            one[word] = 1 << (63 - position);
+            let mut expected = [0; 4];
+            expected[position % 4] = 1 << (63 - (position - position % 4 + word));
+            let whole = BlockLayout::<4>::for_index(false, 0, 1).unwrap();
+            prop_assert_eq!(whole.permutations()[0].permute(&one), expected);
+            let narrow = BlockLayout::<1>::for_index(false, 3, 4).unwrap();
+            let same = BlockLayout::<1>::new(3, 4).unwrap();
+            for (narrow, same) in narrow.permutations().iter().zip(same.permutations()) {
+                prop_assert_eq!(narrow.permute(&[a[0]]), same.permute(&[a[0]]));
             }
         }
 

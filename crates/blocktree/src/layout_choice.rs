@@ -82,7 +82,7 @@ fn candidates<const N: usize>(scope: bool, bits: u32) -> impl Iterator<Item = Bl
         blocks.map(move |blocks| (radius, blocks))
     });
     pairs
-        .filter_map(move |(radius, blocks)| BlockLayout::in_scope(scope, radius, blocks).ok())
+        .filter_map(move |(radius, blocks)| BlockLayout::for_index(scope, radius, blocks).ok())
         .filter(move |layout| layout.permutations().len() <= most)
 }
 

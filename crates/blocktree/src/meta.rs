@@ -12,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 pub const MAGIC: u32 = 0x6e64_7570;
 
 /// Version of the on-disk format that this code reads and writes.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// Location of the tree's root: block and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
