@@ -138,12 +138,12 @@ impl<const N: usize> SignatureEdges<N> {
     }
 }
 
-/// Finds the [`Side`] of the second row of each pair: the run of rows with equal signatures that the
-/// row represents, or the row itself. Each pair in `by_second` has a key of four words: the index
-/// entry of the second row, the index entry of the first row, the packed side of the first row, and
-/// the address of the second row. In the result, the words are the index entries of the first and
-/// the second row, and the packed sides of both. The result is sorted by these words. The payload
-/// of a pair, its number of mismatches, stays.
+/// Finds the [`Side`] of the second row of each pair: the run of rows with equal signatures that
+/// the row represents, or the row itself. Each pair in `by_second` has a key of four words: the
+/// index entry of the second row, the index entry of the first row, the packed side of the first
+/// row, and the address of the second row. In the result, the words are the index entries of the
+/// first and the second row, and the packed sides of both. The result is sorted by these words. The
+/// payload of a pair, its number of mismatches, stays.
 fn with_second_sides(
     mut by_second: ExternalSort<TempSpace, 4>,
     equal_rows: &mut EqualRows,
