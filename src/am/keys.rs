@@ -197,7 +197,7 @@ pub fn require_distances(index: Rel) {
             ),
         )
         .detail(format!(
-            "The index on column \"{}\" finds only arrays that have at least one common element.",
+            "The index on column \"{}\" only finds arrays that share an element with the query.",
             column.to_string_lossy()
         ))
         .hint(

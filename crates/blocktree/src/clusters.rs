@@ -98,8 +98,9 @@ impl<F: TempFiles, const M: usize> Star<F, M> {
 
     /// Computes the clusters. `ranks` has the rank of each node at the index of the node's number.
     /// Replaces the rank of each node by the rank of its representative, unless the node represents
-    /// itself. `centers` must be empty. Calls `done` once for each pair and each entry of a crowded
-    /// node.
+    /// itself. `centers` is an empty collection, to which the function adds the representatives
+    /// among crowded nodes (nodes with too many pairs to list). Calls `done` once for each pair and
+    /// for each record of a crowded node, to report progress.
     ///
     /// Nodes are visited in the order of ranks, so their numbers are in random order. To avoid
     /// random access to `ranks`, a set with a bit for each rank records which nodes have a

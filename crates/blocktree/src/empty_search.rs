@@ -47,9 +47,9 @@ struct ReadLeaf {
 pub(crate) struct EmptySearch {
     /// Unpermuted query with its scope, set when the search has ended.
     query: Words,
-    /// Number of a permutation that the search has read, and the query's key in this permutation.
-    /// An insertion recognizes by them the row that the search looked for. `None` if no leaf is
-    /// recorded.
+    /// Number of the permutation of the leaf that was recorded first, and the query's key in this
+    /// permutation. If an insertion adds an entry with this key, it adds the row for which the
+    /// search was made. `None` before the first leaf is recorded.
     permuted: Option<(u16, Words)>,
     /// Radius of the search in bits, set when the search has ended.
     radius: u32,

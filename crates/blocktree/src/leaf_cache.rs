@@ -87,8 +87,8 @@ impl LeafCache {
         self.empty.replace(Some(search));
     }
 
-    /// Removes and returns the record of the last search. `None` if that search found a row or
-    /// could not be recorded, or if the cache stores no empty searches. Also drops the record of
+    /// Removes and returns the record of the last search that found no row. `None` if there is no
+    /// such record, or if the cache stores no empty searches. Also drops the record of
     /// the row that was added last, so that [`LeafCache::take_lone_row`] does not return it for a
     /// later insertion. An insertion calls this before it adds a row.
     pub(crate) fn take_empty(&self) -> Option<EmptySearch> {

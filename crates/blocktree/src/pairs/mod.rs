@@ -104,8 +104,9 @@ pub struct Pairs<const N: usize> {
     chunk: SortedChunk<N>,
     /// Cursor that reads leaves to the right of the chunk.
     beyond: LevelCursor<N>,
-    /// End (exclusive) of the entries that `beyond` has read for the current chunk. `None` if no
-    /// entry further right can be near an entry of the chunk.
+    /// Where `beyond` continues to read: the end (exclusive) of the entries that it has read for
+    /// the current chunk. `None` if it need not read further, because no entry further right can be
+    /// near an entry of the chunk.
     beyond_end: Option<EntryKey<N>>,
     /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
