@@ -72,8 +72,8 @@ fn make<K>(
         UserError::invalid_parameter(format!("cannot make {bands} band keys of {rows} rows each"))
             .detail(format!("{} The value has {}.", error, value()))
             .hint(
-                "If rows is larger, fewer unrelated values share a key. If bands is larger, more \
-                 near-duplicates share a key.",
+                "With more rows in each band, fewer unrelated values share a key. With more bands, \
+                 more near-duplicates share a key.",
             )
             .raise()
     })

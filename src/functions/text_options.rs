@@ -123,8 +123,8 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
     }
 }
 
-/// Returns the value of an option whose name is in argument `n`. Raises an error if the name is
-/// unknown.
+/// Returns the option value that the text in argument `n` names, such as `keep`. Raises an error if
+/// the text is not the name of a value of the option `T`.
 pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
     let name = call.bytes(n);
     T::from_name(name).unwrap_or_else(|error| refuse(&error, name))

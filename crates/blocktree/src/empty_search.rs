@@ -65,9 +65,10 @@ impl EmptySearch {
         self.spoilt = true;
     }
 
-    /// Records a leaf that may have rows near the query, after the search has found none on it.
-    /// `key` is the query's key in `permutation`. `version` is the leaf's version, or `None` if the
-    /// store has no versions. If the leaf cannot be recorded, the search proves nothing.
+    /// Records the leaf in block `block`. A row near the query would have an entry on this leaf,
+    /// but the search has found no such entry. `key` is the query's key in `permutation`. `version`
+    /// is the leaf's version, or `None` if the store has no versions. If the leaf cannot be
+    /// recorded, the search proves nothing.
     pub(crate) fn note<const N: usize>(
         &mut self,
         permutation: u16,

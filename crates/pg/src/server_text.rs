@@ -52,7 +52,7 @@ enum Units {
     Characters(HashMap<Vec<u8>, usize>),
 }
 
-/// Position of the start of a unit in a text, counted in four ways, each from 0.
+/// Position at which one of the [`Units`] of a text starts, counted in four ways, each from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Position {
     /// Bytes in UTF-8.

@@ -166,8 +166,8 @@ impl Largest {
         }
     }
 
-    /// Returns the selected clusters, the largest first. Clusters of equal size keep their order in
-    /// the result.
+    /// Returns the selected clusters, the largest first. Clusters of equal size are in the
+    /// order in which they were added.
     pub fn into_clusters(mut self) -> Vec<FoundCluster> {
         self.close();
         let mut clusters: Vec<(u64, FoundCluster)> = self.kept.into_iter().collect();

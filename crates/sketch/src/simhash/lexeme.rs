@@ -91,8 +91,9 @@ mod tests {
     }
 
     proptest! {
-        /// The simhash equals the one computed from exact sums of floating-point weights. Numbers
-        /// of occurrences are squares, whose roots are exact.
+        /// The simhash equals the one computed from sums of floating-point weights. A weight is the
+        /// square root of a number of occurrences. All numbers here are squares, so the weights and
+        /// their sums are exact.
         #[test]
         fn equals_exact_sums(
             lexemes in prop::collection::btree_map(
