@@ -8,8 +8,6 @@ use std::time::Instant;
 
 /// Guaranteed radius of the measured index, in bits.
 const RADIUS: u32 = 3;
-/// Size of a cache line in bytes.
-const CACHE_LINE: usize = 64;
 /// Size of a word in bytes: memory is read in words, and a fingerprint of 64 bits is one word.
 const WORD: usize = size_of::<u64>();
 /// Number of reads in a random order that are measured at once.
@@ -66,22 +64,21 @@ fn sequential_sum(words: &[u64]) -> u64 {
     words.iter().fold(0, |sum, &word| sum.wrapping_add(word))
 }
 
-/// Returns how many cache lines a search within `radius` bits must read at least, in an index of
-/// `rows` rows. The search looks up a key in each permutation that its plan probes, and reads at
-/// least one line for each of these lookups. If the fingerprints that it compares fill more lines,
-/// it reads as many as they fill.
-fn cache_lines(radius: u32, rows: f64) -> f64 {
+/// Returns the time in seconds that a search within `radius` bits must spend on reading memory, in
+/// an index of `rows` rows: a random read for each probe of its plan, and a sequential read of the
+/// fingerprints that it compares.
+fn read_seconds(memory: &Memory, radius: u32, rows: f64) -> f64 {
     let layout = best_layout::<1>(false, RADIUS, rows);
     let plan = Plan::new(&layout, radius, rows);
-    let lines = plan.candidates(rows) * WORD as f64 / CACHE_LINE as f64;
-    lines.max(plan.probes.len() as f64)
+    let compared = plan.candidates(rows) * WORD as f64;
+    plan.probes.len() as f64 * memory.line_seconds + compared * memory.byte_seconds
 }
 
 /// Adds lower bounds of neardup's times to `measured.limits`, for searches and for searches for all
 /// pairs. Adds none if the size of the index or the lookups in a btree were not measured.
 ///
 /// - Search: one btree lookup, which takes about as long as the executor's part of a search, plus
-///   the cache lines that the plan must read ([`cache_lines`]). All cache misses overlap.
+///   the reads of the plan ([`read_seconds`]).
 /// - All pairs: one sequential read of the index.
 pub fn add(measured: &mut Measured) {
     let (Some(bytes), Some(found), Some(absent)) = (
@@ -93,7 +90,7 @@ pub fn add(measured: &mut Measured) {
     };
     let rows = measured.rows as f64;
     let memory = Memory::measure(bytes as usize);
-    let search = |lookup, radius| lookup + cache_lines(radius, rows) * memory.line_seconds;
+    let search = |lookup, radius| lookup + read_seconds(&memory, radius, rows);
     let limits = &mut measured.limits;
     limits.insert("probe/neardup".to_owned(), search(found, RADIUS));
     limits.insert("probe/neardup absent".to_owned(), search(absent, RADIUS));
@@ -140,8 +137,20 @@ mod tests {
 
     #[test]
     fn each_probe_reads_a_line() {
-        assert!(cache_lines(RADIUS, 1e6) >= 4.0);
-        // 56 bits of the largest radius leave one whole permutation: all keys.
-        assert!(cache_lines(40, 1e6) >= 1e6 * 8.0 / 64.0);
+        let memory = Memory {
+            line_seconds: 1.0,
+            byte_seconds: 0.0,
+        };
+        assert!(read_seconds(&memory, RADIUS, 1e6) >= 4.0);
+    }
+
+    /// No layout has probes for 40 bits, so the search reads all keys of a permutation.
+    #[test]
+    fn a_wide_search_reads_all_keys() {
+        let memory = Memory {
+            line_seconds: 0.0,
+            byte_seconds: 1.0,
+        };
+        assert!(read_seconds(&memory, 40, 1e6) >= 8e6);
     }
 }
