@@ -37,7 +37,7 @@ const NEAREST: u32 = 10;
 /// as many probes as it can search for in this time.
 const SLOW_LIMIT: f64 = 2.0;
 
-/// Line of the table: a search, and the goal for its time.
+/// Search that the benchmark measures: one line of the table.
 struct Case {
     /// Name of the search in the table.
     what: &'static str,
@@ -45,42 +45,30 @@ struct Case {
     /// True if the search looks for the probes of [`generated_rows::ABSENT_PROBES`], after ten rows
     /// were added near each probe. False if it looks for the probes with planted neighbours.
     crowd: bool,
-    /// Goal: maximum time of the search in microseconds, among one million and among ten million
-    /// uniform values. `None` if there is no goal.
-    max_micros: [Option<f64>; 2],
 }
 
-const fn case(what: &'static str, search: Search, max_micros: [Option<f64>; 2]) -> Case {
+const fn case(what: &'static str, search: Search) -> Case {
     Case {
         what,
         search,
         crowd: false,
-        max_micros,
     }
 }
 
 const CASES: &[Case] = &[
-    case("radius 3", Search::Within(3), [None, None]),
-    case("radius 8", Search::Within(8), [Some(500.0), Some(2000.0)]),
-    case("radius 12", Search::Within(12), [Some(1000.0), None]),
+    case("radius 3", Search::Within(3)),
+    case("radius 8", Search::Within(8)),
+    case("radius 12", Search::Within(12)),
     Case {
         crowd: true,
-        ..case("radius 3, 10 found", Search::Within(3), [None, None])
+        ..case("radius 3, 10 found", Search::Within(3))
     },
     Case {
         crowd: true,
-        ..case(
-            "nearest 10, within 3",
-            Search::Nearest(NEAREST),
-            [None, None],
-        )
+        ..case("nearest 10, within 3", Search::Nearest(NEAREST))
     },
-    case("nearest 10", Search::Nearest(NEAREST), [None, None]),
+    case("nearest 10", Search::Nearest(NEAREST)),
 ];
-
-/// Goal: maximum time of "nearest 10, within 3", as a multiple of the time of "radius 3, 10 found".
-/// Both searches find the same number of rows.
-const NEAR_TIMES: f64 = 10.0;
 
 /// Runs all measurements in an empty database with the extension. First measures searches among
 /// `rows` uniform values. Then, for each column in `files`, measures searches among the values of
@@ -98,7 +86,7 @@ pub fn bench(
         generated_rows::load_probes(session)?;
         generated_rows::add_crowd(session, rows, u64::from(NEAREST))
     })?;
-    let mut sets = vec![measure(session, "uniform", rows, rounds, python, true)?];
+    let mut sets = vec![measure(session, "uniform", rounds, python, true)?];
     for file in files {
         for (name, values) in generated_rows::columns_of(file)? {
             ui::step(format!("Loading {rows} rows like {name}"), || {
@@ -108,7 +96,7 @@ pub fn bench(
             let folder = file.parent().and_then(Path::file_name);
             let folder = folder.map(|name| name.to_string_lossy().into_owned());
             let name = format!("{}/{name}", folder.unwrap_or_default());
-            sets.push(measure(session, &name, rows, rounds, python, false)?);
+            sets.push(measure(session, &name, rounds, python, false)?);
         }
     }
     Ok(json!({ "rows": rows, "rounds": rounds, "sets": sets }))
@@ -129,14 +117,13 @@ struct Measurement {
     samples: Samples,
 }
 
-/// Measures all searches among the `rows` values that the table `docs` has now. Repeats the
+/// Measures all searches among the values that the table `docs` has now. Repeats the
 /// searches of neardup and of FAISS `rounds` times. `name` is the origin of the values. `crowd` is
 /// true if the table has rows added near each probe. Without the interpreter `python`, FAISS is not
 /// measured. Fails if neardup, FAISS and the sequential scan find different rows.
 fn measure(
     session: &mut Session,
     name: &str,
-    rows: u64,
     rounds: u32,
     python: Option<&Path>,
     crowd: bool,
@@ -169,11 +156,7 @@ fn measure(
         })?;
     }
     Contender::Neardup.drop(session)?;
-    let limits = (name == "uniform").then_some(rows);
-    let mut lines: Vec<Value> = (measurements.into_iter())
-        .map(|measurement| measurement.finish(limits))
-        .collect();
-    limit_nearest(&mut lines);
+    let lines: Vec<Value> = measurements.into_iter().map(Measurement::finish).collect();
     Ok(json!({
         "name": name,
         "faiss_version": faiss.map(|faiss| faiss.version.clone()),
@@ -238,9 +221,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// Returns the table line of this case as JSON. `limits` is the number of rows, which decides
-    /// the goal of the line. If it is `None`, the line has no goal.
-    fn finish(self, limits: Option<u64>) -> Value {
+    /// Returns the table line of this case as JSON.
+    fn finish(self) -> Value {
         let Samples {
             neardup,
             faiss,
@@ -253,23 +235,7 @@ impl Measurement {
         line["faiss"] = json!(theirs);
         line["sequential"] = json!(slow);
         line["samples"] = json!([neardup, faiss, sequential]);
-        line["most"] = json!(match limits {
-            Some(1_000_000) => self.case.max_micros[0],
-            Some(10_000_000) => self.case.max_micros[1],
-            _ => None,
-        });
         line
-    }
-}
-
-/// Sets the maximum time of the nearest-neighbour case (`CASES[4]`) to [`NEAR_TIMES`] times the
-/// measured time of the radius case (`CASES[3]`). The maximum is in the field `most` of the line of
-/// `CASES[4]`.
-fn limit_nearest(lines: &mut [Value]) {
-    let position = |what: &str| lines.iter().position(|line| line["what"] == what);
-    if let (Some(radius), Some(nearest)) = (position(CASES[3].what), position(CASES[4].what)) {
-        let time = lines[radius]["neardup"].as_f64();
-        lines[nearest]["most"] = json!(time.map(|time| NEAR_TIMES * time));
     }
 }
 
@@ -303,8 +269,6 @@ pub fn table(result: &Value) -> String {
         "ratio",
         "sequential scan",
         "ratio",
-        "goal",
-        "met",
     ];
     let mut cells = vec![header.map(str::to_owned)];
     let each = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -319,9 +283,6 @@ pub fn table(result: &Value) -> String {
                     .map(|(theirs, ours)| theirs / ours);
                 ratio.map_or(String::new(), number)
             };
-            let met = time("most")
-                .zip(time("neardup"))
-                .map(|(most, ours)| ours <= most);
             cells.push([
                 set["name"].as_str().unwrap_or_default().to_owned(),
                 line["what"].as_str().unwrap_or_default().to_owned(),
@@ -331,11 +292,8 @@ pub fn table(result: &Value) -> String {
                 ratio("faiss"),
                 text(time("sequential")),
                 ratio("sequential"),
-                time("most").map_or(String::new(), |most| format!("<= {} us", number(most))),
-                met.map_or("", |met| if met { "yes" } else { "NO" })
-                    .to_owned(),
             ]);
         }
     }
-    aligned(&cells, &[0, 1, 8, 9])
+    aligned(&cells, &[0, 1])
 }
