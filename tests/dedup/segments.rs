@@ -243,6 +243,42 @@ fn what_is_not_removed_stays_byte_for_byte() -> Outcome {
     Ok(())
 }
 
+/// Removes only exact copies: each spelling of a paragraph remains in one document.
+#[test]
+fn exact_copies() -> Outcome {
+    let [tables, sql] = removal()?;
+    let (by_hash, exact) = (
+        "SELECT id, ordinal, hash FROM docs",
+        "hashtextextended(segment, 0)",
+    );
+    ensure!(sql.contains(by_hash), "the statement has changed");
+    let sql = sql.replace(
+        by_hash,
+        &format!("SELECT id, ordinal, {exact} AS hash FROM docs"),
+    );
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!("{SETUP} {tables}"))?;
+    for _ in 0..2 {
+        client.batch_execute(&sql)?;
+        let spellings = |text: &str| {
+            format!(
+                "SELECT coalesce(array_agg(DISTINCT segment ORDER BY segment), '{{}}') \
+                FROM docs, neardup_segments({text})"
+            )
+        };
+        let all: Vec<String> = value(&mut client, &spellings("body"))?;
+        let left: Vec<String> = value(&mut client, &spellings("coalesce(rest, body)"))?;
+        ensure!(all == left, "{left:?} remain of {all:?}");
+        let repeated = "SELECT count(*) FROM (SELECT FROM docs, \
+            neardup_segments(coalesce(rest, body)) GROUP BY segment HAVING count(*) > 1) r";
+        ensure!(value::<i64>(&mut client, repeated)? == 0, "copies remain");
+        let removed: i64 = value(&mut client, "SELECT count(*) FROM removed")?;
+        ensure!(removed == 3, "{removed} were removed");
+    }
+    Ok(())
+}
+
 /// Runs the trigger and the statement that restores paragraphs, until one document remains.
 #[test]
 fn the_trigger_changes_nothing_else() -> Outcome {
