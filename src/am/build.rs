@@ -243,14 +243,14 @@ fn require_exclusion(metric: &IndexMetric, strategy: Option<u16>) {
         .detail(format!(
             "The constraint must find all signatures of similarity {NEAR_DUPLICATE_SIMILARITY}. \
              Signatures of {} values with this similarity can differ in up to {needed} values. \
-             With {} bands, the index is certain to find only signatures that differ in at most \
-             {} values.",
+             With {} bands, the index is certain to find signatures that differ in at most {} \
+             values.",
             bands.hashes(),
             bands.count(),
             bands.guaranteed()
         ))
         .hint(format!(
-            "Set the option bands to at least {}, or omit the index options.",
+            "Set the option \"bands\" to at least {}, or omit the index options.",
             needed + 1
         ))
         .raise();

@@ -192,17 +192,17 @@ pub fn require_distances(index: Rel) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             format!(
-                "index \"{}\" is on arrays, which have no distances",
+                "index \"{}\" contains arrays, which have no distances",
                 index.shown()
             ),
         )
         .detail(format!(
-            "The index on column \"{}\" only finds arrays that share an element with the query.",
+            "The index on column \"{}\" finds only arrays that share an element with the query.",
             column.to_string_lossy()
         ))
         .hint(
             "Pass an index on fingerprints or signatures. To find arrays with common elements, \
-             join the table with itself on &&.",
+             join the table with itself with the operator &&.",
         )
         .raise();
     }
@@ -290,8 +290,8 @@ pub fn scope(hashes: impl Iterator<Item = Option<u64>>) -> u64 {
 fn refuse(index: Rel) -> ! {
     UserError::new(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        "a neardup index must have one fingerprint, signature or bigint[] column, as its last \
-         column",
+        "a neardup index must have exactly one fingerprint, signature or bigint[] column, and it \
+         must be the last column",
     )
     .detail(
         "The index compares the columns before this column for equality. It finds near-duplicates \
@@ -322,7 +322,7 @@ pub fn require_equal_scope(
     )
     .detail("The columns before the fingerprint are compared for equality.")
     .hint(format!(
-        "Write \"{}\" after \"{}\".",
+        "Move column \"{}\" after column \"{}\".",
         name.to_string_lossy(),
         searched.to_string_lossy()
     ))

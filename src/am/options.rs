@@ -204,7 +204,7 @@ impl BuildOptions {
         };
         if let Some((other, _)) = others.into_iter().find(|(_, is_given)| *is_given) {
             UserError::invalid_parameter(format!(
-                "an index on {what} does not have the options {other}"
+                "indexes on {what} do not support the options {other}"
             ))
             .hint(hint)
             .raise();

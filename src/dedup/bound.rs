@@ -57,7 +57,7 @@ impl Bound {
     /// Creates a bound from a caller's radius in bits. Raises an error if the radius is negative.
     pub fn from_radius(radius: i32) -> Self {
         Bound::Radius(u32::try_from(radius).unwrap_or_else(|_| {
-            UserError::invalid_parameter("radius must not be negative")
+            UserError::invalid_parameter("the radius must not be negative")
                 .detail(format!("The radius is {radius}."))
                 .raise()
         }))
@@ -68,7 +68,7 @@ impl Bound {
         if (0.0..=1.0).contains(&similarity) {
             return Bound::Similarity(similarity);
         }
-        let error = UserError::invalid_parameter("similarity must be between 0 and 1")
+        let error = UserError::invalid_parameter("the similarity must be between 0 and 1")
             .detail(format!("The similarity is {similarity}."));
         match similarity {
             1.0..=100.0 => error.hint(format!(
@@ -124,7 +124,7 @@ impl IndexBounds {
     pub fn list(&self) -> String {
         let shown = |(name, bound): &(String, Bound)| format!("\"{name}\" has {bound}");
         let all: Vec<String> = self.0.iter().map(shown).collect();
-        all.join(", ")
+        all.join(". Index ")
     }
 
     /// Raises error 42P08: the indexes of a table have different bounds, so the caller must pass a
@@ -302,19 +302,19 @@ pub fn float8(value: f64) -> pg_sys::Datum {
 }
 
 fn refuse_both() -> ! {
-    UserError::invalid_parameter("cannot specify both radius and similarity")
+    UserError::invalid_parameter("cannot specify both a radius and a similarity")
         .detail("The function compares rows by only one of them.")
         .hint(
             "For fingerprints, pass a radius, such as radius => 6. For signatures, pass a \
-             similarity, such as similarity => 0.8. For fingerprints of minhash64 or minhash128, \
-             pass either of them.",
+             similarity, such as similarity => 0.8. For fingerprints that minhash64 or minhash128 \
+             computed, pass either one.",
         )
         .raise()
 }
 
 fn refuse_radius(relations: &LockedIndex) -> ! {
     UserError::invalid_parameter(format!(
-        "index \"{}\" is on signatures, which have no radius",
+        "index \"{}\" contains signatures, which have no radius",
         relations.index().shown()
     ))
     .detail("A radius is the maximum number of bits in which two fingerprints differ.")

@@ -223,6 +223,6 @@ fn several_columns() -> ! {
         PgSqlErrorCode::ERRCODE_AMBIGUOUS_COLUMN,
         "the table has several fingerprint columns",
     )
-    .hint("Pass the name of one of these columns as the argument column_name.")
+    .hint("Pass the name of one of these columns as the argument \"column_name\".")
     .raise()
 }

@@ -67,7 +67,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
     call.return_set(|call| {
         for (n, name) in [(0, "relation"), (5, "examples")] {
             if call.is_null(n) {
-                UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+                UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
             }
         }
         let (relation, bound) = (call.oid(0), Bound::read(call, [1, 2]));
@@ -76,7 +76,7 @@ fn histogram(call: &mut Call) -> pg_sys::Datum {
         let column = column.as_deref();
         if sample.is_some_and(|rows| !(1..=MOST_ROWS).contains(&rows)) {
             UserError::invalid_parameter(format!(
-                "sample_rows must be between 1 and {MOST_ROWS}, or NULL"
+                "\"sample_rows\" must be NULL or between 1 and {MOST_ROWS}"
             ))
             .raise();
         }
@@ -147,9 +147,11 @@ impl SetReturning for HistogramRows {
 /// distance.
 fn examples_argument(examples: i32) -> usize {
     if !(0..=MOST_EXAMPLES).contains(&examples) {
-        UserError::invalid_parameter(format!("examples must be between 0 and {MOST_EXAMPLES}"))
-            .detail(format!("The value of examples is {examples}."))
-            .raise();
+        UserError::invalid_parameter(format!(
+            "\"examples\" must be between 0 and {MOST_EXAMPLES}"
+        ))
+        .detail(format!("The value is {examples}."))
+        .raise();
     }
     examples as usize
 }

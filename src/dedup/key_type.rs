@@ -80,10 +80,12 @@ impl KeyType {
             format!("{what} is of type {own}, not {wanted}"),
         )
         .detail(
-            "The key columns of the result have the type of the argument key_type. The default is \
-             bigint.",
+            "The key columns of the result have the type of the argument \"key_type\". The default \
+             is bigint.",
         )
-        .hint(format!("Pass NULL::{own} as the first argument, key_type."))
+        .hint(format!(
+            "Pass NULL::{own} as the first argument, \"key_type\"."
+        ))
         .raise()
     }
 

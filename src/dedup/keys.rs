@@ -76,7 +76,7 @@ fn by_key(call: &mut Call, function: Function) -> pg_sys::Datum {
             if function == Function::Pairs {
                 return;
             }
-            UserError::null_not_allowed("relation must not be NULL").raise();
+            UserError::null_not_allowed("\"relation\" must not be NULL").raise();
         }
         let key_type = KeyType::from_argument(call, KEY_TYPE);
         let expression = (call.text(KEY)).map(|text| Expression::parse("key", &text));
@@ -200,7 +200,7 @@ pub fn key_of_rows(table: Rel, key: Option<Expression>, key_type: KeyType) -> Ve
     let own_type = spi::connected(c"SELECT key", |connection| {
         connection.open(&query, &[], &[]).columns()[0]
     });
-    key_type.require("key", own_type);
+    key_type.require("the key", own_type);
     expression
 }
 
@@ -212,7 +212,7 @@ fn refuse_table(table: Rel) -> ! {
             table.shown()
         ),
     )
-    .hint("Pass a column or another expression as the argument key, such as key => 'id'.")
+    .hint("Pass a column or another expression as the argument \"key\", such as key => 'id'.")
     .raise()
 }
 

@@ -71,7 +71,7 @@ const RESULT: &[u8] = b"SELECT d.key, r.passage_start, r.passage_end, r.token_co
 fn repeated_passages(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         if let Some((_, name)) = REQUIRED.iter().find(|(n, _)| call.is_null(*n)) {
-            UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+            UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
         }
         let key_type = KeyType::from_argument(call, KEY_TYPE);
         let options = text_options::single_tokens(call, OPTIONS);

@@ -81,9 +81,9 @@ fn find(
         // The caller names an index. If it is not a neardup index, opening it raises an error
         // later.
         _ if column.is_none() => return relation,
-        _ => UserError::invalid_parameter("column_name requires a table, not an index")
+        _ => UserError::invalid_parameter("\"column_name\" requires a table, not an index")
             .detail(format!("\"{}\" is not a table.", relation_name(relation)))
-            .hint("Omit column_name, or pass the table.")
+            .hint("Omit \"column_name\", or pass the table.")
             .raise(),
     }
     let table = open_table(relation);
@@ -122,13 +122,11 @@ fn tell_scope(table: Rel, index: pg_sys::Oid) {
         message: format!(
             "index \"{index}\" compares only rows with equal values in its leading columns"
         ),
-        detail: format!(
-            "Table \"{}\" has no other index that could be used.",
-            table.shown()
-        ),
+        detail: format!("Table \"{}\" has no other usable index.", table.shown()),
         hint: format!(
             "To find near-duplicates in the whole table, create an index on the last column alone. \
-             To compare only within scopes, pass '{index}' instead of the table."
+             To compare only rows with equal values in the leading columns, pass '{index}' instead \
+             of the table."
         ),
     }
     .report();
@@ -465,7 +463,8 @@ fn refuse_view(view: pg_sys::Oid) -> ! {
     )
     .detail("A view has no rows and no index of its own.")
     .hint(format!(
-        "Pass the table that the view reads, and the view's condition as filter => '...'. {}",
+        "Pass the table that the view reads. Pass the condition of the view as filter => '...'. \
+         {}",
         instead_of(view)
     ))
     .raise()

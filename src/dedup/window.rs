@@ -79,9 +79,9 @@ impl WindowArgument {
                 within,
             }),
             None if within.is_none() => None,
-            None => UserError::invalid_parameter("within requires row_time")
-                .detail("within is the longest time between near rows.")
-                .hint("Pass the column of the times, such as row_time => 'published'.")
+            None => UserError::invalid_parameter("\"within\" requires \"row_time\"")
+                .detail("\"within\" is the maximum time between two near-duplicates.")
+                .hint("Pass the column that contains the times, such as row_time => 'published'.")
                 .raise(),
         }
     }
@@ -92,11 +92,11 @@ impl WindowArgument {
         let time_type = self.time.check(PARAMETER, table);
         let within = self.within.as_ref().map(OwnedValue::get);
         let window = Window::new(time_type, within).unwrap_or_else(|why| {
-            UserError::invalid_parameter("invalid window of time")
+            UserError::invalid_parameter("invalid time window")
                 .detail(why)
                 .hint(
-                    "Pass times and an interval, such as row_time => 'published', within => '7 \
-                     days', or ranges, such as row_time => 'during'.",
+                    "Pass a column of times and an interval, such as row_time => 'published', \
+                     within => '7 days'. Or pass a column of ranges, such as row_time => 'during'.",
                 )
                 .raise()
         });

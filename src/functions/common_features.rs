@@ -25,7 +25,7 @@ fn add(call: &mut Call) -> Datum {
     let state = GroupWords::from_arg(call, 0);
     if let Some(n) = (2..call.arg_count()).find(|&n| call.is_null(n)) {
         let parameters = ["share", "tokens", "shingle", "html", "accents", "digits"];
-        UserError::null_not_allowed(format!("{} must not be NULL", parameters[n - 2])).raise();
+        UserError::null_not_allowed(format!("\"{}\" must not be NULL", parameters[n - 2])).raise();
     }
     if call.is_null(1) {
         return match state {

@@ -104,7 +104,7 @@ impl Write for TextBuffer {
                 "text with marked changes is too long",
             )
             .detail(format!("A text can have at most {MAX_TEXT} bytes."))
-            .hint("Pass a number of words as context, or compare parts of the texts.")
+            .hint("Pass a number of words as \"context\", or compare parts of the texts.")
             .raise();
         }
         self.text.grow_str(part);
@@ -126,11 +126,11 @@ fn printed(call: &mut Call, notation: &dyn Notation) -> Datum {
     }
     let context = (!call.is_null(2)).then(|| call.int4(2)).map(|context| {
         usize::try_from(context).unwrap_or_else(|_| {
-            UserError::invalid_parameter("context must not be negative")
-                .detail(format!("The context is {context}."))
+            UserError::invalid_parameter("\"context\" must not be negative")
+                .detail(format!("The value is {context}."))
                 .hint(
-                    "The context is the number of words shown before and after each change. NULL \
-                     shows the whole text.",
+                    "Pass the number of words to show before and after each change. NULL shows the \
+                     whole text.",
                 )
                 .raise()
         })

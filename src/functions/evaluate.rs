@@ -65,8 +65,8 @@ fn evaluate(call: &mut Call) -> Datum {
 fn max_loss(call: &Call) -> Option<f64> {
     let given = (!call.is_null(3)).then(|| call.float8(3))?;
     if !(0.0..=1.0).contains(&given) {
-        UserError::invalid_parameter("max_loss must be between 0 and 1")
-            .detail(format!("The value of max_loss is {given}."))
+        UserError::invalid_parameter("\"max_loss\" must be between 0 and 1")
+            .detail(format!("The value is {given}."))
             .hint("To miss at most 1 % of the duplicates, pass max_loss => 0.01.")
             .raise();
     }
@@ -100,7 +100,7 @@ impl SetReturning for Lines {
 fn pairs(call: &Call) -> Vec<Pair> {
     for (n, name) in ["distances", "duplicates"].iter().enumerate() {
         if call.is_null(n) {
-            UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+            UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
         }
     }
     let distances = call.nullable_array::<f64>(0);
@@ -115,14 +115,14 @@ fn pairs(call: &Call) -> Vec<Pair> {
     for (index, (distance, duplicate)) in distances.into_iter().zip(duplicates).enumerate() {
         let weight = weights.as_mut().and_then(Iterator::next).unwrap_or(1.0);
         if !(weight >= 0.0 && weight.is_finite()) {
-            UserError::invalid_parameter("a weight must be a finite number of zero or more")
+            UserError::invalid_parameter("weights must be finite and not negative")
                 .detail(format!("Weight {} is {weight}.", index + 1))
                 .hint("A weight is the number of pairs that the labelled pair represents.")
                 .raise();
         }
         let distance = distance.unwrap_or(f64::INFINITY);
         if distance.is_nan() {
-            UserError::invalid_parameter("a distance is not a number")
+            UserError::invalid_parameter("distances must not be NaN")
                 .detail(format!("Distance {} is NaN.", index + 1))
                 .raise();
         }
@@ -142,10 +142,10 @@ fn pairs(call: &Call) -> Vec<Pair> {
 fn same_number(name: &str, distances: usize, others: usize) {
     if distances != others {
         UserError::invalid_parameter(format!(
-            "distances and {name} must have the same number of elements"
+            "\"distances\" and \"{name}\" must have the same number of elements"
         ))
         .detail(format!(
-            "There are {distances} distances and {others} {name}."
+            "The number of elements is {distances} in \"distances\" and {others} in \"{name}\"."
         ))
         .hint("Aggregate both from the same rows: array_agg(distance), array_agg(is_duplicate).")
         .raise();

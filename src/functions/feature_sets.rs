@@ -25,7 +25,7 @@ pub fn set_argument(call: &Call, n: usize, name: &str) -> Rc<FeatureSet> {
         FeatureSet::from_stored(bytes).unwrap_or_else(|_| {
             UserError::new(
                 PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
-                format!("{name} is not a set of features"),
+                format!("\"{name}\" is not a set of features"),
             )
             .detail(format!(
                 "The value has {} bytes, which do not have the format of a set.",

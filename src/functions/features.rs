@@ -127,7 +127,7 @@ pub fn bad_weight(name: &str, error: WeightError) -> UserError {
         weight if weight.is_infinite() => "infinite",
         weight => &weight.to_string(),
     };
-    UserError::invalid_parameter("a weight must be a finite number of zero or more")
+    UserError::invalid_parameter("weights must be finite and not negative")
         .detail(format!("{name} is {value}."))
         .hint("To ignore a feature, omit it or give it the weight 0.")
 }

@@ -46,7 +46,7 @@ fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     found.unwrap_or_else(|_| {
         UserError::invalid_parameter(format!("seed {} is out of range", seed as i64))
             .detail(format!(
-                "Seeds of scheme {} are from 0 to {}.",
+                "A seed of scheme {} must be from 0 to {}.",
                 scheme.name(),
                 u32::MAX
             ))
@@ -61,7 +61,7 @@ fn hashes(hashes: i32) -> usize {
         .ok()
         .filter(|hashes| HASHES.contains(hashes))
         .unwrap_or_else(|| {
-            UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
+            UserError::invalid_parameter(format!("value {hashes} is out of range for \"hashes\""))
                 .detail(format!(
                     "The number of values in a signature must be from {} to {}.",
                     HASHES.start(),

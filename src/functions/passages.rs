@@ -47,15 +47,18 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
         }
         PassageError::ShorterThanShingle => {
             let shingle = options.shingle;
-            UserError::invalid_parameter(format!("length {length} is less than shingle {shingle}"))
-                .detail(format!(
-                    "Each hash covers {shingle} consecutive tokens, so a passage must have at \
-                     least {shingle} tokens."
-                ))
-                .hint(format!(
-                    "Pass a length from {shingle} to {MAX_LENGTH}, or a smaller shingle."
-                ))
-                .raise()
+            UserError::invalid_parameter(format!(
+                "\"length\" ({length}) is less than \"shingle\" ({shingle})"
+            ))
+            .detail(format!(
+                "Each hash covers {shingle} consecutive tokens, so a passage must have at least \
+                 {shingle} tokens."
+            ))
+            .hint(format!(
+                "Pass a length from {shingle} to {MAX_LENGTH}, or a smaller value for \
+                 \"shingle\"."
+            ))
+            .raise()
         }
         PassageError::Unordered => {
             let ordered = Tokens::NAMES
@@ -63,13 +66,13 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
                 .filter(|(_, tokens)| !tokens.are_keywords());
             let ordered: Vec<&str> = ordered.map(|(name, _)| *name).collect();
             let name = options.tokens.name();
-            UserError::invalid_parameter(format!("cannot find passages with tokens \"{name}\""))
+            UserError::invalid_parameter(format!("cannot find passages with tokens => '{name}'"))
                 .detail(
                     "A passage is a sequence of consecutive tokens, but keywords are not \
                      consecutive.",
                 )
                 .hint(format!(
-                    "Pass one of these values for tokens: {}.",
+                    "Pass one of these values for \"tokens\": {}.",
                     ordered.join(", ")
                 ))
                 .raise()

@@ -12,10 +12,9 @@ use neardup_pg::memory::check_interrupts;
 fn hash(call: &mut Call) -> Datum {
     let (body, n) = (call.utf8(0), call.int4(1));
     if !(1..=MAX_SENTENCES as i32).contains(&n) {
-        UserError::invalid_parameter(format!("n {n} is out of range"))
+        UserError::invalid_parameter(format!("value {n} is out of range for \"n\""))
             .detail(format!(
-                "The argument n is the number of sentences that the hash covers. It must be from 1 \
-                 to {MAX_SENTENCES}."
+                "The number of sentences that the hash covers must be from 1 to {MAX_SENTENCES}."
             ))
             .raise();
     }

@@ -227,7 +227,7 @@ fn band_keys(call: &Call, n: usize, hashes: usize) -> Rc<BandKeys> {
 fn make_band_keys(hashes: usize, similarity: f64, bands: Option<i32>) -> BandKeys {
     if !(similarity > 0.0 && similarity <= 1.0) {
         UserError::invalid_parameter(format!("similarity {similarity} is out of range"))
-            .detail("The value must be greater than 0 and at most 1.")
+            .detail("The similarity must be greater than 0 and at most 1.")
             .raise();
     }
     let mismatches = Bound::Similarity.mismatches(hashes, similarity) as usize;

@@ -113,7 +113,7 @@ fn tokens_of(name: &[u8]) -> (Tokens, usize) {
         Ok(parsed) => parsed,
         Err(TokensError::UnknownName(error)) => refuse(&error, name),
         Err(TokensError::KeywordNumber(tokens)) => UserError::invalid_parameter(format!(
-            "unknown value for tokens: \"{}\"",
+            "unknown value for \"tokens\": \"{}\"",
             neardup_pg::errors::shown(name)
         ))
         .detail(format!(
@@ -134,7 +134,7 @@ pub fn named<T: NamedOption>(call: &Call, n: usize) -> T {
 #[cold]
 fn refuse(error: &UnknownName, name: &[u8]) -> ! {
     let raised = UserError::invalid_parameter(format!(
-        "unknown value for {}: \"{}\"",
+        "unknown value for \"{}\": \"{}\"",
         error.parameter,
         neardup_pg::errors::shown(name)
     ))
@@ -167,9 +167,9 @@ fn overload_hint(parameter: &str, name: &[u8]) -> Option<&'static str> {
 /// Returns the argument `shingle` as `usize`. Raises an error if it is out of range.
 fn shingle_of(shingle: i32) -> usize {
     if !SHINGLES.contains(&shingle) {
-        UserError::invalid_parameter(format!("shingle {shingle} is out of range"))
+        UserError::invalid_parameter(format!("value {shingle} is out of range for \"shingle\""))
             .detail(format!(
-                "The shingle is the number of consecutive tokens in a feature, from {} to {}.",
+                "The number of consecutive tokens in a feature must be from {} to {}.",
                 SHINGLES.start(),
                 SHINGLES.end()
             ))

@@ -39,9 +39,11 @@ fn share(name: &str, value: f64) -> f64 {
 /// Returns the argument `rows_expected` as `f64`. Raises an error if it is below 1.
 fn rows_expected(value: i64) -> f64 {
     if value < 1 {
-        UserError::invalid_parameter(format!("rows_expected {value} is out of range"))
-            .detail("The number of rows must be at least 1.")
-            .raise();
+        UserError::invalid_parameter(format!(
+            "value {value} is out of range for \"rows_expected\""
+        ))
+        .detail("The number of rows must be at least 1.")
+        .raise();
     }
     value as f64
 }
@@ -57,7 +59,7 @@ fn minhash(call: &mut Call) -> Datum {
         .ok()
         .filter(|it| HASHES.contains(it))
     else {
-        UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
+        UserError::invalid_parameter(format!("value {hashes} is out of range for \"hashes\""))
             .detail(format!(
                 "The number of hashes must be from {} to {}.",
                 HASHES.start(),
@@ -160,7 +162,7 @@ fn hamming(call: &mut Call) -> Datum {
         false => call.int4(3),
     };
     if !matches!(bits, 64 | 128 | 256) {
-        UserError::invalid_parameter(format!("there are no fingerprints of {bits} bits"))
+        UserError::invalid_parameter(format!("a fingerprint cannot have {bits} bits"))
             .detail("Fingerprints have 64, 128 or 256 bits.")
             .raise()
     }

@@ -439,7 +439,7 @@ fn mistakes_in_the_options_are_errors() -> Outcome {
         (
             "'within=1 day'",
             invalid.clone(),
-            "requires the column of the times",
+            "requires the option \"time\"",
         ),
         (
             "'time=during', 'within=1 day'",

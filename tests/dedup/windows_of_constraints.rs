@@ -348,11 +348,11 @@ fn ranges_in_other_places_are_errors() -> Outcome {
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (during WITH &&)",
-            "must have one fingerprint",
+            "must have exactly one fingerprint",
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 6) WITH ~=, id WITH =)",
-            "must have one fingerprint",
+            "must have exactly one fingerprint",
         ),
         (
             "ALTER TABLE docs ADD EXCLUDE USING neardup (ball(fp, 6) WITH ~=, during WITH @>)",

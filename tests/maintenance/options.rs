@@ -56,14 +56,14 @@ const REFUSED: [(&str, &str, &str); 41] = [
     (
         "(id)",
         "42P17",
-        "must have one fingerprint, signature or bigint[] column, as its last column",
+        "must have exactly one fingerprint, signature or bigint[] column, and it must be the last",
     ),
     (
         "(id)",
         "42P17",
         "Write USING neardup (id bigint_hamming_ops)",
     ),
-    ("(note)", "42P17", "must have one fingerprint"),
+    ("(note)", "42P17", "must have exactly one fingerprint"),
     ("(spot)", "42704", "no default operator class"),
     (
         "(id fingerprint_ops)",
@@ -80,9 +80,13 @@ const REFUSED: [(&str, &str, &str); 41] = [
         "42704",
         "does not exist for access method \"neardup\"",
     ),
-    ("(fp, id bigint_hamming_ops)", "42P17", "as its last column"),
-    ("(fp, fp)", "42P17", "must have one fingerprint"),
-    ("(fp, note)", "42P17", "as its last column"),
+    (
+        "(fp, id bigint_hamming_ops)",
+        "42P17",
+        "it must be the last column",
+    ),
+    ("(fp, fp)", "42P17", "must have exactly one fingerprint"),
+    ("(fp, note)", "42P17", "it must be the last column"),
     ("(spot point_ops, fp)", "42704", "does not exist"),
     ("(spot, fp)", "42704", "no default operator class"),
     (
@@ -95,8 +99,16 @@ const REFUSED: [(&str, &str, &str); 41] = [
         "42883",
         "Use columns whose type has a default hash operator class",
     ),
-    ("(ball(fp, 3), fp)", "42P17", "must have one fingerprint"),
-    ("(fp, ball(fp, 3))", "42P17", "must have one fingerprint"),
+    (
+        "(ball(fp, 3), fp)",
+        "42P17",
+        "must have exactly one fingerprint",
+    ),
+    (
+        "(fp, ball(fp, 3))",
+        "42P17",
+        "must have exactly one fingerprint",
+    ),
     (
         "(fp fingerprint128_ops)",
         "42804",
@@ -112,7 +124,11 @@ const REFUSED: [(&str, &str, &str); 41] = [
         "22023",
         "has no options",
     ),
-    ("((fp <~> fp))", "42P17", "must have one fingerprint"),
+    (
+        "((fp <~> fp))",
+        "42P17",
+        "must have exactly one fingerprint",
+    ),
     (
         "(fp) INCLUDE (id)",
         "0A000",

@@ -167,7 +167,7 @@ fn mistakes_are_errors_and_the_filter_comes_first() -> Outcome {
             (
                 "within => '1 day'",
                 SqlState::INVALID_PARAMETER_VALUE,
-                "longest time between near rows",
+                "maximum time between two near-duplicates",
             ),
             (
                 "row_time => 'at', within => '1 month'",

@@ -115,9 +115,9 @@ impl<'a> Elements<'a> {
     /// the SQL argument, for the error message.
     pub fn not_null(self, name: &str) -> &'a [Datum] {
         if let Some(position) = self.nulls.iter().position(|null| *null) {
-            UserError::null_not_allowed(format!("{name} must not contain NULL"))
+            UserError::null_not_allowed(format!("\"{name}\" must not contain NULL"))
                 .detail(format!("Element {} is NULL.", position + 1))
-                .hint("Remove NULLs first: array_remove(x, NULL).")
+                .hint("Remove the NULL elements first: array_remove(x, NULL).")
                 .raise();
         }
         self.values

@@ -43,7 +43,7 @@ impl Clause {
     /// SQL parameter that holds the text.
     pub fn check(&self, name: &str, text: &[u8]) {
         let wrong = |detail: String| -> ! {
-            UserError::invalid_parameter(format!("{name} {}", self.error_predicate))
+            UserError::invalid_parameter(format!("\"{name}\" {}", self.error_predicate))
                 .detail(detail)
                 .hint(self.hint)
                 .raise()
@@ -204,7 +204,7 @@ impl Query {
     /// is a single SELECT or VALUES without INTO. Removes a semicolon at the end.
     pub fn parse(name: &str, text: &[u8]) -> Self {
         let wrong = |detail: String| -> ! {
-            UserError::invalid_parameter(format!("{name} must be a SELECT"))
+            UserError::invalid_parameter(format!("\"{name}\" must be a SELECT query"))
                 .detail(detail)
                 .hint("Write one query, such as 'SELECT a.id, b.id FROM ...'.")
                 .raise()

@@ -34,7 +34,7 @@ impl BandOptions {
         let or = |given: usize, default| if given == 0 { default } else { given };
         let hashes = or(self.hashes, DEFAULT_HASHES);
         if !HASHES.contains(&hashes) {
-            UserError::invalid_parameter(format!("hashes {hashes} is out of range"))
+            UserError::invalid_parameter(format!("value {hashes} is out of range for \"hashes\""))
                 .detail(format!(
                     "The number of values in a signature must be from {} to {}.",
                     HASHES.start(),

@@ -56,8 +56,9 @@ fn of_type(call: &mut Call) -> pg_sys::Datum {
 
 /// Returns the text argument `name` at position `n`. Raises an error if it is NULL.
 fn argument(call: &Call, n: usize, name: &str) -> Vec<u8> {
-    call.text(n)
-        .unwrap_or_else(|| UserError::null_not_allowed(format!("{name} must not be NULL")).raise())
+    call.text(n).unwrap_or_else(|| {
+        UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise()
+    })
 }
 
 /// Clusters the keys in the pairs that the caller's query returns. Passes the rows of the result to
@@ -100,25 +101,31 @@ const RESULT: &[u8] = b"SELECT g.key, pg_catalog.first_value(g.key) OVER w,
 fn check_columns(connection: &Connection, query: &Query, key_type: KeyType) {
     let columns = columns(connection, query);
     let [a, b] = columns[..] else {
-        UserError::invalid_parameter("query must have two columns: the keys of a pair")
-            .detail(format!("The number of columns is {}.", columns.len()))
+        UserError::invalid_parameter("\"query\" must return exactly two columns")
+            .detail(format!(
+                "Each row must be a pair of keys, but the number of columns is {}.",
+                columns.len()
+            ))
             .hint("Select only the keys: SELECT a, b FROM (...) AS pairs.")
             .raise()
     };
-    key_type.require("the first column of query", a);
-    key_type.require("the second column of query", b);
+    key_type.require("the first column of \"query\"", a);
+    key_type.require("the second column of \"query\"", b);
 }
 
 /// Raises an error unless the query `keep` returns one column of the key type.
 fn check_keep(connection: &Connection, keep: &Query, key_type: KeyType) {
     let columns = columns(connection, keep);
     let [key] = columns[..] else {
-        UserError::invalid_parameter("keep must have one column: the keys in order of preference")
-            .detail(format!("The number of columns is {}.", columns.len()))
+        UserError::invalid_parameter("\"keep\" must return exactly one column")
+            .detail(format!(
+                "Each row must be a key, but the number of columns is {}.",
+                columns.len()
+            ))
             .hint("Sort the keys with ORDER BY: SELECT id FROM docs ORDER BY published, id.")
             .raise()
     };
-    key_type.require("the column of keep", key);
+    key_type.require("the column of \"keep\"", key);
 }
 
 /// Returns the types of the columns of a caller's query.

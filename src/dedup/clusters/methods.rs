@@ -29,10 +29,10 @@ impl Method {
         match name {
             b"star" => Method::Star,
             b"connected" => Method::Connected,
-            _ => UserError::invalid_parameter("method must be 'star' or 'connected'")
+            _ => UserError::invalid_parameter("\"method\" must be 'star' or 'connected'")
                 .detail(
-                    "With star, each member of a cluster is within the radius of the \
-                     representative. With connected, a chain of rows links any two members. \
+                    "With 'star', each member of a cluster is within the radius of the \
+                     representative. With 'connected', a chain of rows links any two members. \
                      Consecutive rows in a chain are within the radius of each other.",
                 )
                 .raise(),

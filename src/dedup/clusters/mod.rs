@@ -36,7 +36,7 @@ fn clusters(call: &mut Call) -> pg_sys::Datum {
     call.return_collected(|call, give| {
         for (n, name) in [(0, "relation"), (3, "method")] {
             if call.is_null(n) {
-                UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+                UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
             }
         }
         let flag = |n| !call.is_null(n) && call.bool(n);

@@ -91,7 +91,7 @@ impl<'a> Arguments<'a> {
     /// Reads and checks the arguments of a call.
     pub fn read(call: &'a Call) -> Self {
         if call.is_null(RELATION) {
-            UserError::null_not_allowed("relation must not be NULL").raise();
+            UserError::null_not_allowed("\"relation\" must not be NULL").raise();
         }
         let is_given = |n: usize| !call.is_null(n);
         let shown = |n: usize| is_given(n).then(|| call.utf8(n).into_owned());
@@ -162,7 +162,7 @@ fn others(call: &Call) -> Option<Vec<Bound>> {
     let most = MAX_RADII - 1;
     if others.len() > most {
         let name = if has_radii { "radii" } else { "similarities" };
-        UserError::invalid_parameter(format!("{name} must have at most {most} elements"))
+        UserError::invalid_parameter(format!("\"{name}\" must have at most {most} elements"))
             .detail(format!(
                 "The array has {} elements. Each element requires a search for all pairs.",
                 others.len()
@@ -174,12 +174,12 @@ fn others(call: &Call) -> Option<Vec<Bound>> {
 
 fn integer(call: &Call, n: usize, name: &str, range: RangeInclusive<i32>) -> i32 {
     if call.is_null(n) {
-        UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+        UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
     }
     let value = call.int4(n);
     if !range.contains(&value) {
         let (least, most) = range.into_inner();
-        UserError::invalid_parameter(format!("{name} must be between {least} and {most}"))
+        UserError::invalid_parameter(format!("\"{name}\" must be between {least} and {most}"))
             .detail(format!("The value is {value}."))
             .raise();
     }
@@ -190,7 +190,7 @@ fn check_rows(limits: Limits) {
     let rows = limits.clusters * limits.members;
     if rows > MOST_ROWS {
         UserError::invalid_parameter(format!(
-            "product of clusters and members must not exceed {MOST_ROWS}"
+            "\"clusters\" times \"members\" must not exceed {MOST_ROWS}"
         ))
         .detail(format!(
             "{} clusters of {} rows are {rows} rows, which is too many for one page.",

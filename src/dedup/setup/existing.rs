@@ -155,8 +155,8 @@ fn check_trigger(subject: &Subject, trigger: &Trigger) {
         )
         .hint(
             "First remove the existing triggers. To get the statements for this, call \
-             neardup_setup with the existing action. The column part of these statements has the \
-             value 'remove'.",
+             neardup_setup with the existing action. The column \"part\" of these statements has \
+             the value 'remove'.",
         )
         .raise();
     }

@@ -45,7 +45,7 @@ impl Goal {
             b"error" => Goal::Error,
             b"mark" => Goal::Mark,
             _ => UserError::invalid_parameter(format!(
-                "unknown value for action: \"{}\"",
+                "unknown value for \"action\": \"{}\"",
                 shown(name)
             ))
             .detail("The known values are search, skip, error and mark.")
@@ -69,7 +69,7 @@ fn setup(call: &mut Call) -> Datum {
         let names = ["relation", "text_column", "action", "similarity", "options"];
         for (n, name) in names.into_iter().enumerate() {
             if call.is_null(n) {
-                UserError::null_not_allowed(format!("{name} must not be NULL")).raise();
+                UserError::null_not_allowed(format!("\"{name}\" must not be NULL")).raise();
             }
         }
         let text_column = call.name(TEXT_COLUMN).unwrap_or_default();
@@ -108,9 +108,9 @@ fn setup(call: &mut Call) -> Datum {
 /// `mark`, or is invalid for the table.
 fn check_keep(keep: &OrderBy, goal: Goal, table: Rel) {
     if goal != Goal::Mark {
-        UserError::invalid_parameter("keep requires action => 'mark'")
-            .detail("The argument keep determines which existing rows become originals.")
-            .hint("To choose which row of a cluster to keep, pass keep to neardup_clusters.")
+        UserError::invalid_parameter("\"keep\" requires action => 'mark'")
+            .detail("The argument \"keep\" determines which existing rows become originals.")
+            .hint("To choose which row of a cluster to keep, pass \"keep\" to neardup_clusters.")
             .raise();
     }
     keep.check(table);

@@ -68,7 +68,7 @@ fn check_option(option: &CStr, not_allowed: &[&str]) {
     let name = name.unwrap_or_default().trim_ascii();
     if names::is_quoted(option.to_bytes()) || !option.to_bytes().contains(&b'=') {
         UserError::invalid_parameter(format!("invalid option: \"{}\"", shown(option.to_bytes())))
-            .detail("An option is an argument of neardup_dedup of the form name=value.")
+            .detail("An option is an argument of neardup_dedup in the form name=value.")
             .hint("Write, for example, ARRAY['confirm=body'].")
             .raise();
     }

@@ -107,7 +107,7 @@ pub fn check_kind(relation: pg_sys::Oid) {
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation with OID {name} does not exist"),
         )
-        .detail("This OID is the value of the argument relation.")
+        .detail("This OID is the value of the argument \"relation\".")
         .hint("Pass the name of a table.")
         .raise(),
         pg_sys::RELKIND_PARTITIONED_TABLE => UserError::new(
@@ -144,7 +144,7 @@ fn text_column(table: Rel, name: &CStr) -> i16 {
             ),
         )
         .detail(
-            "The argument text_column must match the stored name exactly, including upper and \
+            "The argument \"text_column\" must match the stored name exactly, including upper and \
              lower case.",
         )
         .hint(text_columns(table))
@@ -215,8 +215,8 @@ fn key(table: Rel) -> i16 {
         )
         .detail("A mark is the primary key of the original row.")
         .hint(
-            "Add a primary key, or write the triggers yourself with 'key=...' for a column that \
-             identifies rows.",
+            "Add a primary key. Or write the triggers yourself with the option 'key=...', which \
+             names a column that identifies rows.",
         )
         .raise()
     })

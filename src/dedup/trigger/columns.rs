@@ -193,7 +193,7 @@ fn require_fingerprints(table: Rel, types: ExtensionTypes, column: i16) {
         ),
     )
     .detail(format!(
-        "The first argument of the trigger neardup_dedup names this column, which has type {}.",
+        "The first argument of neardup_dedup names this column. The column has type {}.",
         catalog::type_name(column_type)
     ));
     match catalog::is_text(catalog::base_type(column_type)) {
@@ -222,9 +222,7 @@ fn no_column(table: Rel, name: &CStr, argument: &str) -> ! {
             table.shown()
         ),
     )
-    .detail(format!(
-        "{argument} of the trigger neardup_dedup names this column."
-    ))
+    .detail(format!("{argument} of neardup_dedup names this column."))
     .hint(format!(
         "Drop the trigger, and create it again with the correct names. The table's columns are \
          {}{more}.",
@@ -239,7 +237,7 @@ fn check_types(table: Rel, mark: i16, key: i16) {
     if catalog::base_type(mark) != catalog::base_type(key) {
         UserError::new(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            "the column for marks does not have the type of the key",
+            "the column for marks and the key have different types",
         )
         .detail(format!(
             "The column has type {}, but the key has type {}.",

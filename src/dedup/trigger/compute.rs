@@ -225,9 +225,9 @@ fn no_function(column_type: pg_sys::Oid, in_bigint: bool) -> ! {
              function."
         ),
         false => format!(
-            "The column has type {type_name}. But minhash64 and simhash return a fingerprint. \
-             minhash128 and simhash128 return a fingerprint128. minhash returns a \
-             minhash_signature."
+            "The column has type {type_name}. The functions minhash64 and simhash return a \
+             fingerprint. The functions minhash128 and simhash128 return a fingerprint128. The \
+             function minhash returns a minhash_signature."
         ),
     })
     .hint(match in_bigint {
@@ -272,11 +272,11 @@ fn refuse_function(
 fn refuse_option(name: &CStr, function: &CStr, known: &[CString]) -> ! {
     let known: Vec<_> = known.iter().map(|name| name.to_string_lossy()).collect();
     UserError::invalid_parameter(format!(
-        "neardup_dedup does not have the option \"{}\"",
+        "neardup_dedup has no option \"{}\"",
         name.to_string_lossy()
     ))
     .detail(format!(
-        "The trigger's own options are {}. The options of {} are {}.",
+        "The options of neardup_dedup are {}. The options of {} are {}.",
         OPTIONS.join(", "),
         function.to_string_lossy(),
         match known.is_empty() {

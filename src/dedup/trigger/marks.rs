@@ -280,7 +280,7 @@ impl Marks {
                 names::shown(&table.column_name(self.key)),
                 key.get().output()
             ))
-            .hint("Mark the row with the key of an existing row, or with NULL.")
+            .hint("Set the mark to the key of an existing row, or to NULL.")
             .raise(),
             Err(NoOriginal::Circle) => UserError::new(
                 PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,

@@ -43,7 +43,7 @@ pub fn check(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Col
         )
         .detail(match needs_all {
             true => {
-                "The option manual has a condition, so the trigger must fire for UPDATE of all \
+                "The option \"manual\" has a condition, so the trigger must fire for UPDATE of all \
                  columns."
             }
             false => {
@@ -179,8 +179,8 @@ fn warn_of(table: Rel, trigger: &Trigger, arguments: &Arguments, mut unseen: Vec
         ),
     )
     .detail(format!(
-        "The trigger compares rows by these columns: {names}. But it does not fire when an UPDATE \
-         changes them."
+        "The trigger compares rows by these columns: {names}. An UPDATE of these columns does not \
+         fire the trigger."
     ))
     .hint(format!(
         "Add {names} to the UPDATE OF list of the trigger, or omit the list."

@@ -54,9 +54,12 @@ fn refuse_virtual(table: Rel, column: i16) -> ! {
     let name = names::shown(&table.column_name(column));
     UserError::new(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("column \"{name}\" for times is a virtual generated column"),
+        format!("time column \"{name}\" is a virtual generated column"),
     )
-    .detail("The option \"time\" of neardup_dedup names this column, whose values are not stored.")
-    .hint("Specify a column of which the values are stored.")
+    .detail(
+        "The option \"time\" of neardup_dedup names this column. The values of a virtual generated \
+         column are not stored.",
+    )
+    .hint("Specify a column whose values are stored.")
     .raise()
 }

@@ -269,7 +269,7 @@ impl Sorted {
             (Some(column), within) => Ok(Some(TimeArgument { column, within })),
             (None, None) => Ok(None),
             (None, Some(_)) => Err(
-                "The option \"within\" requires the column of the times, such as time=published."
+                "The option \"within\" requires the option \"time\", such as time=published."
                     .into(),
             ),
         }
@@ -458,7 +458,7 @@ impl Arguments {
         if let (None, Some(name)) = (&text, computes) {
             return Err(format!(
                 "The option \"{name}\" is for computing fingerprints, but no text column is given. \
-                 The trigger's own options are {}.",
+                 The options of neardup_dedup are {}.",
                 OPTIONS.join(", ")
             ));
         }

@@ -59,10 +59,10 @@ fn explain(call: &mut Call) -> Datum {
     let options = text_options::with_defaults(call, 2, function.defaults(call));
     let top = call.int4(8);
     let Ok(top) = usize::try_from(top) else {
-        UserError::invalid_parameter("top must not be negative")
-            .detail(format!("The value of top is {top}."))
+        UserError::invalid_parameter("\"top\" must not be negative")
+            .detail(format!("The value is {top}."))
             .hint(
-                "The argument top is the maximum number of features in each list. 0 returns empty \
+                "Pass the maximum number of features in each list. The value 0 returns empty \
                  lists.",
             )
             .raise()
@@ -92,9 +92,9 @@ impl Explained {
             Self::Simhash | Self::Simhash128 => TextOptions::SIMHASH,
             Self::Minhash64 | Self::Minhash128 | Self::Minhash => {
                 if !call.is_null(WEIGHT) {
-                    UserError::invalid_parameter(format!("{} has no weights", self.name()))
+                    UserError::invalid_parameter(format!("{} does not use weights", self.name()))
                         .detail("The function uses only the set of features.")
-                        .hint("Omit weight, or pass function => 'simhash', which has weights.")
+                        .hint("Omit \"weight\", or pass function => 'simhash', which uses weights.")
                         .raise();
                 }
                 TextOptions::SET

@@ -201,6 +201,6 @@ fn refuse(a: &Signature, b: &Signature) -> ! {
         a.kind(),
         b.kind()
     ))
-    .hint("Compute both with minhash() and the same hashes, seed and scheme.")
+    .hint("Compute both with minhash() and the same number of hashes, seed and scheme.")
     .raise()
 }

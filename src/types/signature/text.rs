@@ -105,7 +105,7 @@ pub fn receive_values<'a>(call: &Call, values: &'a mut Vec<u32>) -> Signature<'a
             format!("invalid binary message for type {TYPE}"),
         )
         .detail(format!(
-            "There are no signatures with scheme {}, {} bits, {hashes} hashes and seed {}.",
+            "A signature cannot have scheme {}, {} bits, {hashes} hashes and seed {}.",
             head[0], head[1], seed as i64
         ))
         .raise()

@@ -55,8 +55,8 @@ const LOCK: u32 = pg_sys::ShareRowExclusiveLock;
 /// mark.
 fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
     if call.is_null(0) {
-        UserError::null_not_allowed("relation must not be NULL")
-            .hint("Pass a table that has a trigger neardup_dedup with action=mark.")
+        UserError::null_not_allowed("\"relation\" must not be NULL")
+            .hint("Pass a table with a trigger that calls neardup_dedup with action=mark.")
             .raise();
     }
     let (relation, name) = (call.oid(0), call.name(1));
@@ -73,7 +73,7 @@ fn neardup_remark(call: &mut Call) -> pg_sys::Datum {
             PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
             format!("\"{}\" is not a table", catalog::relation_name(relation)),
         )
-        .detail("Only a table that has a trigger neardup_dedup with action=mark has marks.")
+        .detail("Only a table with a trigger that calls neardup_dedup with action=mark has marks.")
         .raise();
     }
     let types = ExtensionTypes::beside(call.function_oid());

@@ -77,14 +77,14 @@ fn refuse_several(table: Rel, found: &[Trigger]) -> ! {
     match refused.is_empty() {
         true => error
             .detail(format!("The triggers are {all}."))
-            .hint("Pass the name of one of them as the argument trigger_name."),
+            .hint("Pass the name of one of them as the argument \"trigger_name\"."),
         false => error
             .detail(format!(
                 "The triggers are {all}. These have a WHEN condition: {refused}."
             ))
             .hint(format!(
-                "Pass one of these as the argument trigger_name: {plain}. neardup_remark does not \
-                 accept triggers with a WHEN condition."
+                "Pass one of these as the argument \"trigger_name\": {plain}. neardup_remark does \
+                 not accept triggers with a WHEN condition."
             )),
     }
     .raise()
