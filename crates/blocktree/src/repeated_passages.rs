@@ -22,7 +22,7 @@ use crate::spilled_bytes::SpilledBytes;
 const END_OF_DOCUMENT: u8 = 0xFF;
 /// Hashes of windows are computed modulo this prime.
 const PRIME: u64 = (1 << 61) - 1;
-/// Number of bits of a hash, which is below [`PRIME`].
+/// Number of bits of a hash. Each hash is less than [`PRIME`].
 const HASH_BITS: u32 = 61;
 /// Number of bytes that [`RepeatedPassages::first_occurrence`] reads at a time, in addition to
 /// twice the length of the window.

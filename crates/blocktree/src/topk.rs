@@ -43,10 +43,10 @@ pub(crate) struct TopK<const N: usize> {
     /// Number of rows for which memory has room. It exceeds `keep`, because more rows are collected
     /// before the first `keep` of them are selected.
     room: usize,
-    /// Last row, in the order of the collection, that earlier passes returned. This pass skips rows
+    /// Last row, in the order of [`TopK`], that earlier passes returned. This pass skips rows
     /// up to this row.
     after: Option<Match<N>>,
-    /// Last row, in the order of the collection, that this pass keeps. Rows after this row have
+    /// Last row, in the order of [`TopK`], that this pass keeps. Rows after this row have
     /// been dropped.
     cut: Option<Match<N>>,
 }
@@ -77,7 +77,8 @@ impl<const N: usize> TopK<N> {
         self.room.min(2 * self.keep)
     }
 
-    /// Compares two rows in the order of the collection.
+    /// Compares two rows: by distance, then by the distances to further keys, then by row address.
+    /// The nearer row is less.
     fn compare(&self, a: &Match<N>, b: &Match<N>) -> Ordering {
         (a.distance.cmp(&b.distance))
             .then_with(|| {

@@ -28,9 +28,9 @@ pub(super) const ROW_ADDRESSES: &CStr = c"neardup rows to order";
 pub(super) struct Clause {
     /// Start of a query, such as `SELECT ORDER BY `, to which the user's text is appended.
     pub before: &'static [u8],
-    /// Returns whether a parsed query has a clause of this kind, and has nothing else among a
-    /// select list, a WHERE clause and an ORDER BY clause. [`Clause::check`] calls it only for
-    /// queries without further clauses.
+    /// Returns whether a parsed query has a clause of this kind, and neither of the other two
+    /// kinds. The kinds are a select list, a WHERE clause and an ORDER BY clause.
+    /// [`Clause::check`] calls it only for queries without further clauses.
     pub is_alone: fn(&Parsed) -> bool,
     /// Rest of the error message after the parameter's name, such as "must be a condition".
     pub error_predicate: &'static str,

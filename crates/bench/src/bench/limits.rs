@@ -144,7 +144,7 @@ mod tests {
         assert!(read_seconds(&memory, RADIUS, 1e6) >= 4.0);
     }
 
-    /// No layout has probes for 40 bits, so the search reads all keys of a permutation.
+    /// A search within 40 bits reads all keys of a permutation: 8 bytes for each of 1e6 rows.
     #[test]
     fn a_wide_search_reads_all_keys() {
         let memory = Memory {

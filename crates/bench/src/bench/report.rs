@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 /// Unit in which the table shows a figure.
 #[derive(Clone, Copy)]
 enum Unit {
-    /// Seconds. The measurement is in seconds too.
+    /// The table shows seconds. The measured value is in seconds too.
     Seconds,
-    /// Microseconds. The measurement is in seconds.
+    /// The table shows microseconds. The measured value is in seconds.
     Microseconds,
-    /// Bytes a row. The measurement is in bytes of the whole index.
+    /// The table shows bytes a row. The measured value is the size of the index in bytes.
     BytesPerRow,
-    /// Megabytes. The measurement is in bytes.
+    /// The table shows megabytes. The measured value is in bytes.
     Megabytes,
 }
 

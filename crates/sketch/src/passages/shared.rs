@@ -23,7 +23,8 @@ pub struct SharedPassage {
     pub b: Option<CharSpan>,
     /// Number of tokens of the passage.
     pub tokens: usize,
-    /// The passage as written in the first text, or in its normal form if `a` is `None`.
+    /// Text of the passage, as it is written in the first text. If the position `a` is `None`, this
+    /// is the normal form of the passage instead.
     pub text: String,
 }
 
