@@ -4,6 +4,7 @@ mod confirm;
 mod deliveries;
 mod exclusion;
 mod in_flight;
+mod kept_state;
 mod marks;
 pub mod recipes;
 mod renewals;

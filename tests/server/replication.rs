@@ -3,7 +3,7 @@ use crate::clients::documents::examples_marked;
 use crate::support::Outcome;
 use crate::support::table::value;
 use crate::support::waiting::wait_until;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use neardup_tests::{connect, own_server, project_path};
 
 /// The subscriber marks near-duplicates in the first table, and skips them in the second. The
@@ -102,6 +102,145 @@ fn a_subscriber_keeps_near_duplicates_out_and_marks_true() -> Outcome {
     assert_eq!(value::<i64>(&mut target, untrue)?, 0);
     let rows = "SELECT count(*) FROM neardup_expert_rows_in_flight()";
     assert_eq!(value::<i64>(&mut target, rows)?, 0);
+    Ok(())
+}
+
+/// Changes that come before the next replicated rows.
+struct Step {
+    /// Statements at the subscriber.
+    change: &'static str,
+    /// Statements at the source.
+    publication: &'static str,
+    /// Radius of the subscriber's triggers after the change.
+    radius: u32,
+}
+
+/// Returns the marks of row 0 and of its copies 1, 2 and 3, which differ from it in 1, 2 and 3 bits
+/// and from each other in as many bits as their numbers. The second list has the marks after row 0
+/// is deleted.
+fn marks_within(radius: u32) -> [&'static str; 2] {
+    match radius {
+        1 => ["1>0 3>2", "1>2 3>2"],
+        2 => ["1>0 2>0", "1>3 2>3"],
+        _ => ["1>0 2>0 3>0", "2>1 3>1"],
+    }
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        change: "",
+        publication: "",
+        radius: 3,
+    },
+    Step {
+        change: "DROP TRIGGER mark ON notes; DROP TRIGGER renew ON notes; \
+            CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON notes FOR EACH ROW \
+                EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=1'); \
+            CREATE TRIGGER renew AFTER UPDATE OR DELETE ON notes FOR EACH ROW \
+                EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=1'); \
+            ALTER TABLE notes ENABLE ALWAYS TRIGGER mark; \
+            ALTER TABLE notes ENABLE ALWAYS TRIGGER renew",
+        publication: "",
+        radius: 1,
+    },
+    Step {
+        change: "DROP INDEX notes_fp; CREATE INDEX notes_fp ON notes USING neardup (fp)",
+        publication: "",
+        radius: 1,
+    },
+    Step {
+        change: "REINDEX INDEX CONCURRENTLY notes_fp",
+        publication: "",
+        radius: 1,
+    },
+    // The columns of the subscriber get other numbers.
+    Step {
+        change: "BEGIN; ALTER TABLE notes ADD added text; ALTER TABLE notes ADD moved bigint; \
+            UPDATE notes SET moved = original; DROP TRIGGER mark ON notes; \
+            DROP TRIGGER renew ON notes; ALTER TABLE notes DROP original; \
+            ALTER TABLE notes RENAME moved TO original; \
+            CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON notes FOR EACH ROW \
+                EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=2'); \
+            CREATE TRIGGER renew AFTER UPDATE OR DELETE ON notes FOR EACH ROW \
+                EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=2'); \
+            ALTER TABLE notes ENABLE ALWAYS TRIGGER mark; \
+            ALTER TABLE notes ENABLE ALWAYS TRIGGER renew; COMMIT",
+        publication: "",
+        radius: 2,
+    },
+    Step {
+        change: "",
+        publication: "ALTER PUBLICATION everything SET TABLE notes (id, fp), others",
+        radius: 2,
+    },
+    Step {
+        change: "",
+        publication: "ALTER PUBLICATION everything SET TABLE notes WHERE (id % 10 < 4)",
+        radius: 2,
+    },
+];
+
+#[test]
+fn a_worker_follows_changes_of_the_subscriber_between_rows() -> Outcome {
+    const TABLES: &str = "CREATE EXTENSION neardup; \
+        CREATE TABLE notes (id bigint PRIMARY KEY, fp fingerprint); \
+        CREATE TABLE others (id bigint PRIMARY KEY, fp fingerprint);";
+    let source = own_server("follow-source", &[("wal_level", "logical")])?;
+    let target = own_server("follow-target", &[])?;
+    let mut writer = connect(&source.conninfo("postgres"))?;
+    let mut reader = connect(&target.conninfo("postgres"))?;
+    for client in [&mut writer, &mut reader] {
+        client.batch_execute(TABLES)?;
+    }
+    reader.batch_execute(
+        "ALTER TABLE notes ADD original bigint; CREATE INDEX notes_fp ON notes USING neardup (fp); \
+         CREATE TRIGGER mark BEFORE INSERT OR UPDATE ON notes FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
+         CREATE TRIGGER renew AFTER UPDATE OR DELETE ON notes FOR EACH ROW \
+            EXECUTE FUNCTION neardup_dedup('fp', 'action=mark', 'mark=original', 'radius=3'); \
+         ALTER TABLE notes ENABLE ALWAYS TRIGGER mark; \
+         ALTER TABLE notes ENABLE ALWAYS TRIGGER renew",
+    )?;
+    writer.batch_execute("CREATE PUBLICATION everything FOR TABLE notes")?;
+    reader.batch_execute(&format!(
+        "CREATE SUBSCRIPTION changes CONNECTION '{}' PUBLICATION everything",
+        source.conninfo("postgres").replace('\'', "''")
+    ))?;
+    wait_until(
+        &mut reader,
+        "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel",
+    )?;
+    let worker = "SELECT pid FROM pg_stat_subscription WHERE pid IS NOT NULL";
+    let first: i32 = value(&mut reader, worker)?;
+    for (number, step) in (1..).zip(STEPS) {
+        reader.batch_execute(step.change)?;
+        writer.batch_execute(step.publication)?;
+        writer.batch_execute(&format!(
+            "INSERT INTO notes SELECT 10 * {number} + copy, \
+                (hashint8extended({number}, 1) # ((1 << copy) - 1))::fingerprint \
+             FROM generate_series(0, 3) AS copy"
+        ))?;
+        for (rows, expected) in [4, 3].into_iter().zip(marks_within(step.radius)) {
+            let of_step = format!("FROM notes WHERE id / 10 = {number}");
+            wait_until(&mut reader, &format!("SELECT count(*) = {rows} {of_step}"))?;
+            let marks: Option<String> = value(
+                &mut reader,
+                &format!(
+                    "SELECT string_agg(id % 10 || '>' || original % 10, ' ' ORDER BY id) {of_step}"
+                ),
+            )?;
+            ensure!(
+                marks.as_deref() == Some(expected),
+                "step {number}: {marks:?}"
+            );
+            writer.batch_execute(&format!("DELETE FROM notes WHERE id = 10 * {number}"))?;
+        }
+    }
+    ensure!(
+        value::<i32>(&mut reader, worker)? == first,
+        "another worker"
+    );
+    reader.batch_execute("DROP SUBSCRIPTION changes")?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Computes the values of generated columns in BEFORE triggers. The server computes them only after
 //! these triggers have run.
+use std::rc::Rc;
+
 use pgrx::pg_sys;
 
 use super::memory_context::OwnContext;
@@ -7,7 +9,98 @@ use super::new_row::NewRow;
 use super::rel::Rel;
 use super::value::{OwnedValue, Value};
 
-/// Compiled expressions of generated columns of one table.
+/// Planned expressions of generated columns of one table. They can be kept between statements.
+pub struct PlannedColumns {
+    table: pg_sys::Oid,
+    columns: Planned,
+}
+
+/// Attribute number of each column, with its planned expression.
+type Planned = Rc<[(i16, PlannedExpression)]>;
+
+/// Expression in the server's plan cache, which frees it when this value is dropped.
+struct PlannedExpression(*mut pg_sys::CachedExpression);
+
+impl Drop for PlannedExpression {
+    fn drop(&mut self) {
+        // SAFETY: the expression is in the plan cache, and is not used any more.
+        unsafe { pg_sys::FreeCachedExpression(self.0) }
+    }
+}
+
+impl PlannedColumns {
+    /// Plans the expressions of all stored generated columns of a table.
+    pub fn all(table: Rel) -> Self {
+        let columns = 1..=table.column_count();
+        let stored: Vec<i16> = columns
+            .filter(|&column| table.is_stored_generated(column))
+            .collect();
+        Self::new(table, &stored)
+    }
+
+    /// Plans the expressions of the generated columns with the attribute numbers `columns`. Raises
+    /// an internal error if one of them is not a generated column.
+    pub fn new(table: Rel, columns: &[i16]) -> Self {
+        assert!(columns.iter().all(|&column| table.is_generated(column)));
+        let plan = |&column: &i16| {
+            // The planner leaves garbage in the current memory context.
+            let context = OwnContext::new(c"neardup generated column");
+            // SAFETY: the table is open, and the column has an expression. The plan cache copies
+            // it.
+            let planned = context.run(|| unsafe {
+                let expression = pg_sys::build_column_default(table.raw(), i32::from(column));
+                PlannedExpression(pg_sys::GetCachedExpression(expression))
+            });
+            (column, planned)
+        };
+        PlannedColumns {
+            table: table.oid(),
+            columns: columns.iter().map(plan).collect(),
+        }
+    }
+
+    /// Returns whether the plans are still valid. The server makes a plan invalid when a function
+    /// or type that it depends on changes. Changes of the table itself have no influence.
+    pub fn is_valid(&self) -> bool {
+        // SAFETY: the expressions are in the plan cache.
+        (self.columns.iter()).all(|(_, planned)| unsafe { (*planned.0).is_valid })
+    }
+
+    /// Compiles the expressions for the rows of one statement. Raises an error if the current user
+    /// may not execute a function in them.
+    pub fn compile(&self, table: Rel) -> GeneratedColumns {
+        assert_eq!(self.table, table.oid());
+        let context = OwnContext::new(c"neardup generated columns");
+        // SAFETY: the table is open. All objects made here live in the context, and the plans that
+        // they refer to live in the result.
+        let (columns, executor, slot) = context.run(|| unsafe {
+            let compiled = (self.columns.iter())
+                .map(|(column, planned)| {
+                    let expression = (*planned.0).expr.cast();
+                    (
+                        *column,
+                        pg_sys::ExecInitExpr(expression, core::ptr::null_mut()),
+                    )
+                })
+                .collect();
+            // Copies the descriptor because the relation's own is reference-counted.
+            let descriptor = pg_sys::CreateTupleDescCopy((*table.raw()).rd_att);
+            let kind = &raw const pg_sys::TTSOpsHeapTuple;
+            let slot = pg_sys::MakeSingleTupleTableSlot(descriptor, kind);
+            (compiled, pg_sys::CreateStandaloneExprContext(), slot)
+        });
+        GeneratedColumns {
+            table: self.table,
+            columns,
+            executor,
+            slot,
+            _context: context,
+            _planned: Rc::clone(&self.columns),
+        }
+    }
+}
+
+/// Compiled expressions of generated columns of one table, for the rows of one statement.
 pub struct GeneratedColumns {
     table: pg_sys::Oid,
     /// Attribute number of each column, with its compiled expression.
@@ -17,51 +110,13 @@ pub struct GeneratedColumns {
     slot: *mut pg_sys::TupleTableSlot,
     /// Memory context of all objects to which the other fields point.
     _context: OwnContext,
+    /// Plans to which the compiled expressions point. Dropped after them.
+    _planned: Planned,
 }
 
 impl GeneratedColumns {
-    /// Compiles the expressions of all stored generated columns of a table.
-    pub fn all(table: Rel) -> Self {
-        let columns = 1..=table.column_count();
-        let stored: Vec<i16> = columns
-            .filter(|&column| table.is_stored_generated(column))
-            .collect();
-        Self::new(table, &stored)
-    }
-
-    /// Compiles the expressions of the generated columns with the attribute numbers `columns`.
-    /// Raises an internal error if one of them is not a generated column.
-    pub fn new(table: Rel, columns: &[i16]) -> Self {
-        assert!(columns.iter().all(|&column| table.is_generated(column)));
-        let context = OwnContext::new(c"neardup generated columns");
-        // SAFETY: the table is open, and each of the columns has an expression. All objects made
-        // here live in the context.
-        let (columns, executor, slot) = context.run(|| unsafe {
-            let prepared = (columns.iter())
-                .map(|&column| {
-                    let expression = pg_sys::build_column_default(table.raw(), i32::from(column));
-                    let expression = pg_sys::expression_planner(expression.cast());
-                    let state = pg_sys::ExecInitExpr(expression, core::ptr::null_mut());
-                    (column, state)
-                })
-                .collect();
-            // Copies the descriptor because the relation's own is reference-counted.
-            let descriptor = pg_sys::CreateTupleDescCopy((*table.raw()).rd_att);
-            let kind = &raw const pg_sys::TTSOpsHeapTuple;
-            let slot = pg_sys::MakeSingleTupleTableSlot(descriptor, kind);
-            (prepared, pg_sys::CreateStandaloneExprContext(), slot)
-        });
-        GeneratedColumns {
-            table: table.oid(),
-            columns,
-            executor,
-            slot,
-            _context: context,
-        }
-    }
-
     /// Computes the values of the generated columns for a row of the table, `None` for NULL. The
-    /// values are in the order in which [`GeneratedColumns::new`] got the columns.
+    /// values are in the order in which [`PlannedColumns::new`] got the columns.
     pub fn values(&self, table: Rel, row: &NewRow) -> Vec<Option<OwnedValue>> {
         assert_eq!(self.table, table.oid());
         // SAFETY: the row is a row of the table. Values live until the context is reset.

@@ -70,6 +70,7 @@ pub mod text;
 pub mod tid;
 pub mod time_span;
 pub mod trigger;
+pub mod trigger_cache;
 pub mod tsvector;
 pub mod unique_keys;
 pub mod value;

@@ -95,6 +95,13 @@ unsafe extern "C-unwind" {
     safe fn GetCurrentSubTransactionId() -> pg_sys::SubTransactionId;
 }
 
+/// Hash value of a type in the system cache of types (`TYPEOID`).
+pub fn type_hash(oid: Oid) -> u32 {
+    let (cache, unused) = (pg_sys::SysCacheIdentifier::TYPEOID, pg_sys::Datum::from(0));
+    // SAFETY: the cache has one key, an OID.
+    unsafe { pg_sys::GetSysCacheHashValue(cache as i32, oid.into(), unused, unused, unused) }
+}
+
 /// Id of the current subtransaction.
 pub fn subtransaction() -> pg_sys::SubTransactionId {
     GetCurrentSubTransactionId()
@@ -188,6 +195,7 @@ variables! {
     cpu_operator_cost = cpu_operator_cost: f64;
     current_memory_context = CurrentMemoryContext: pg_sys::MemoryContext;
     database = MyDatabaseId: Oid;
+    interval_style = IntervalStyle: i32;
     is_preloading = process_shared_preload_libraries_in_progress: bool;
     isolation_level = XactIsoLevel: i32;
     maintenance_work_mem = maintenance_work_mem: i32;

@@ -60,6 +60,12 @@ impl<'a> TriggerCall<'a> {
         self.table
     }
 
+    /// OID of the trigger that fires.
+    pub fn trigger_oid(&self) -> pg_sys::Oid {
+        // SAFETY: the server passes the trigger that it fires.
+        unsafe { (*self.data.tg_trigger).tgoid }
+    }
+
     /// Description of the trigger that fires.
     pub fn trigger(&self) -> Trigger {
         // SAFETY: the server passes the trigger that it fires.

@@ -6,7 +6,8 @@ use super::log::LogTable;
 use super::lookup::{self, NearRow};
 use super::marks::{self, Marks};
 use super::names;
-use super::trigger_arguments::{Action, Arguments};
+use super::own_row::AllPlanned;
+use super::trigger_arguments::{self, Action, Arguments};
 use crate::am::metric::ValueMetric;
 use neardup_pg::acl::{has_policies, may_select};
 use neardup_pg::errors::UserError;
@@ -20,7 +21,9 @@ pub enum PreparedAction {
     Skip,
     Error,
     Mark(Marks),
-    Log(LogTable),
+    /// Records skipped rows in this log table. Each statement looks the table up again
+    /// ([`PreparedAction::log_table`]), because its columns and indexes determine the SQL.
+    Log(trigger_arguments::Log),
 }
 
 impl PreparedAction {
@@ -34,7 +37,21 @@ impl PreparedAction {
                     .expect("both columns are found for this action");
                 PreparedAction::Mark(Marks::new(table, key, mark))
             }
-            Action::Log(log) => PreparedAction::Log(LogTable::new(log, table, columns)),
+            Action::Log(log) => PreparedAction::Log(log.clone()),
+        }
+    }
+
+    /// Finds the log table of the action `log`. Returns `None` for other actions. `planned` has the
+    /// plans of the generated columns of `table`.
+    pub fn log_table(
+        &self,
+        table: Rel,
+        columns: &Columns,
+        planned: &AllPlanned,
+    ) -> Option<LogTable> {
+        match self {
+            PreparedAction::Log(log) => Some(LogTable::new(log, table, columns, planned)),
+            _ => None,
         }
     }
 
@@ -58,9 +75,10 @@ pub enum Outcome {
 }
 
 /// Runs the trigger's action for the new row `row`, which is a near-duplicate of the existing row
-/// `found`.
+/// `found`. `log` is the log table of the action `log`.
 pub fn run(
     action: &PreparedAction,
+    log: Option<&LogTable>,
     table: Rel,
     columns: &Columns,
     found: &NearRow,
@@ -73,7 +91,8 @@ pub fn run(
         _ if found.unseen => lookup::refuse_unseen(),
         PreparedAction::Skip => Outcome::Drop,
         PreparedAction::Mark(marks) => mark(marks, table, columns, found, row),
-        PreparedAction::Log(log) => {
+        PreparedAction::Log(_) => {
+            let log = log.expect("each statement finds the log table");
             log.write(table, columns, found, row);
             Outcome::Drop
         }

@@ -6,31 +6,33 @@
 //! original, even if it is near another row. The row that its mark names stays an original, too.
 //! The trigger sets the marks of all other rows, as with `manual=false`. `neardup_remark` follows
 //! the same rules.
+use core::ops::Deref;
 use std::ffi::CString;
+use std::rc::Rc;
 
 use super::columns::Columns;
 use super::marks::Marks;
 use super::trigger_arguments::Arguments;
 use super::{Incoming, MarkDecision, action};
 use neardup_pg::caller_sql::Condition;
-use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::generated::{GeneratedColumns, PlannedColumns};
 use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Condition of the option `manual=<condition>`, prepared for the rows of one table.
-pub struct ByHand {
+/// Condition of the option `manual=<condition>` for the rows of one table.
+pub struct ManualCondition {
     condition: Condition,
     /// Statement that evaluates the condition for a row.
     statement: CString,
     /// Attribute number of the fingerprint column.
     fingerprint: i16,
     /// Generated columns of the table, except the fingerprint, which the trigger computes anyway.
-    generated: GeneratedColumns,
+    planned: PlannedColumns,
     fingerprint_is_generated: bool,
 }
 
-impl ByHand {
+impl ManualCondition {
     /// Prepares the condition of a trigger on `table`. Returns `None` if the trigger has no
     /// condition.
     pub fn new(arguments: &Arguments, table: Rel, columns: &Columns) -> Option<Self> {
@@ -39,13 +41,42 @@ impl ByHand {
         let generated: Vec<i16> = (1..=table.column_count())
             .filter(|&column| column != fingerprint && table.is_generated(column))
             .collect();
-        Some(ByHand {
+        Some(ManualCondition {
             statement: condition.statement_for_row(table),
             condition,
             fingerprint,
-            generated: GeneratedColumns::new(table, &generated),
+            planned: PlannedColumns::new(table, &generated),
             fingerprint_is_generated: table.is_generated(fingerprint),
         })
+    }
+
+    /// Returns whether the plans of generated columns are still valid.
+    pub fn is_valid(&self) -> bool {
+        self.planned.is_valid()
+    }
+}
+
+/// Condition of the option `manual=<condition>`, compiled for the rows of one statement.
+pub struct ByHand {
+    prepared: Rc<ManualCondition>,
+    generated: GeneratedColumns,
+}
+
+impl Deref for ByHand {
+    type Target = ManualCondition;
+
+    fn deref(&self) -> &ManualCondition {
+        &self.prepared
+    }
+}
+
+impl ByHand {
+    /// Compiles the condition for the rows that one statement writes to `table`.
+    pub fn new(prepared: &Rc<ManualCondition>, table: Rel) -> Self {
+        ByHand {
+            prepared: Rc::clone(prepared),
+            generated: prepared.planned.compile(table),
+        }
     }
 
     /// Returns whether `row` meets the condition. `fingerprint` is the row's fingerprint, which is

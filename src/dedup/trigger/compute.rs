@@ -2,6 +2,7 @@
 //! computed by the expression of a generated column. The server evaluates that expression only
 //! after the BEFORE triggers.
 use std::ffi::{CStr, CString};
+use std::rc::Rc;
 
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -10,25 +11,32 @@ use super::extension_types::ExtensionTypes;
 use super::trigger_arguments::{Arguments, OPTIONS};
 use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
-use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::generated::{GeneratedColumns, PlannedColumns};
 use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::spi;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Source of the fingerprints of new rows.
-pub enum Fingerprints {
+/// Source of the fingerprints of new rows. `G` is the form in which it has the expressions of
+/// generated columns.
+pub enum Source<G> {
     /// The statement passes the fingerprint with the row.
     Given,
-    /// The trigger computes the fingerprint from the text. The first field is the statement that
-    /// computes it; the parameter of the statement is the text. The second field is the expression
-    /// of the text column, if that column is generated.
-    OfText(CString, Option<GeneratedColumns>),
+    /// The trigger computes the fingerprint from the text. The first field is the SQL statement
+    /// that computes it; its parameter is the text. The second field is the expression of the text
+    /// column, if that column is generated.
+    OfText(Rc<CStr>, Option<G>),
     /// The fingerprint column is generated. Has the expression of that column.
-    Generated(GeneratedColumns),
+    Generated(G),
 }
 
-impl Fingerprints {
+/// Source of fingerprints with planned expressions, which can be kept between statements.
+pub type FingerprintSource = Source<PlannedColumns>;
+
+/// Source of fingerprints with compiled expressions, for the rows of one statement.
+pub type Fingerprints = Source<GeneratedColumns>;
+
+impl FingerprintSource {
     /// Prepares the source of fingerprints for the rows of a trigger's table.
     pub fn new(
         table: Rel,
@@ -38,10 +46,8 @@ impl Fingerprints {
     ) -> Self {
         let generated = table.is_stored_generated(columns.fingerprint);
         match (columns.text, generated) {
-            (None, false) => Fingerprints::Given,
-            (None, true) => {
-                Fingerprints::Generated(GeneratedColumns::new(table, &[columns.fingerprint]))
-            }
+            (None, false) => Source::Given,
+            (None, true) => Source::Generated(PlannedColumns::new(table, &[columns.fingerprint])),
             (Some(_), true) => UserError::new(
                 PgSqlErrorCode::ERRCODE_GENERATED_ALWAYS,
                 "neardup_dedup cannot compute a generated column",
@@ -70,15 +76,37 @@ impl Fingerprints {
                 let fingerprint = table.attribute(columns.fingerprint).atttypid;
                 let statement = statement(types, fingerprint, arguments);
                 let generated = table.is_generated(text);
-                let generated = generated.then(|| GeneratedColumns::new(table, &[text]));
-                Fingerprints::OfText(statement, generated)
+                let generated = generated.then(|| PlannedColumns::new(table, &[text]));
+                Source::OfText(statement.into(), generated)
             }
         }
     }
 
+    /// Returns whether the plans of generated columns are still valid.
+    pub fn is_valid(&self) -> bool {
+        match self {
+            Source::Given | Source::OfText(_, None) => true,
+            Source::OfText(_, Some(planned)) | Source::Generated(planned) => planned.is_valid(),
+        }
+    }
+
+    /// Compiles the expressions for the rows of one statement.
+    pub fn compile(&self, table: Rel) -> Fingerprints {
+        match self {
+            Source::Given => Source::Given,
+            Source::OfText(statement, planned) => Source::OfText(
+                Rc::clone(statement),
+                planned.as_ref().map(|planned| planned.compile(table)),
+            ),
+            Source::Generated(planned) => Source::Generated(planned.compile(table)),
+        }
+    }
+}
+
+impl Fingerprints {
     /// Returns the fingerprint of a new row, or `None` for NULL. A fingerprint that the trigger
     /// computes from the text is also stored in the row. `table` must be the table that was passed
-    /// to [`Fingerprints::new`].
+    /// to [`FingerprintSource::new`].
     pub fn of_row<'a>(
         &self,
         table: Rel,
@@ -86,8 +114,8 @@ impl Fingerprints {
         columns: &Columns,
     ) -> Option<OwnedValue> {
         match self {
-            Fingerprints::Given => row.get(columns.fingerprint).map(Value::to_owned),
-            Fingerprints::OfText(statement, generated) => {
+            Source::Given => row.get(columns.fingerprint).map(Value::to_owned),
+            Source::OfText(statement, generated) => {
                 let made = generated.as_ref();
                 let made = made.and_then(|generated| generated.values(table, row).pop().flatten());
                 let text = match &made {
@@ -102,7 +130,7 @@ impl Fingerprints {
                 // Reads the fingerprint from the column, whose type may be a domain.
                 row.get(columns.fingerprint).map(Value::to_owned)
             }
-            Fingerprints::Generated(column) => column.values(table, row).pop().flatten(),
+            Source::Generated(column) => column.values(table, row).pop().flatten(),
         }
     }
 }

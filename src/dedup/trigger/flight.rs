@@ -1,6 +1,8 @@
 //! Publishes in shared memory (`neardup_pg::registry`) the rows that a trigger is about to write.
 //! Other sessions find them there before they are in the index.
+use core::ops::Deref;
 use std::ffi::CString;
+use std::rc::Rc;
 
 use pgrx::pg_sys;
 
@@ -15,11 +17,14 @@ use neardup_pg::registry::{self, Near, Row, TriggerRun};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
-/// Rows in flight (published rows) of one trigger in one statement. Published rows have no times,
-/// so a row waits for each near row in flight, whatever its time. The wait ends when the other row
-/// is in the index. The lookup then reads its time in the table.
-pub struct Flight {
-    run: TriggerRun,
+/// Rules by which one trigger publishes rows. Published rows have no times, so a row waits for each
+/// near row in flight, whatever its time. The wait ends when the other row is in the index. The
+/// lookup then reads its time in the table.
+pub struct FlightRules {
+    /// OID of the table.
+    table: pg_sys::Oid,
+    /// OID of the trigger.
+    trigger: pg_sys::Oid,
     /// Attribute number of the fingerprint column.
     column: i16,
     /// Maximum distance of near rows in flight, in bits or mismatches. It is the largest bound of
@@ -43,23 +48,13 @@ pub struct Flight {
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 
-impl Flight {
-    /// Prepares the publishing of rows for a trigger on `table` in one statement. `statement` is a
-    /// number that identifies the statement in this backend.
-    pub fn new(
-        table: Rel,
-        statement: usize,
-        trigger: &Trigger,
-        arguments: &Arguments,
-        columns: &Columns,
-    ) -> Self {
+impl FlightRules {
+    /// Prepares the publishing of rows for a trigger on `table`.
+    pub fn new(table: Rel, trigger: &Trigger, arguments: &Arguments, columns: &Columns) -> Self {
         let others = |event| other_scopes(table, event, trigger, arguments, columns);
-        Flight {
-            run: TriggerRun {
-                statement,
-                table: table.oid(),
-                trigger: trigger.oid,
-            },
+        FlightRules {
+            table: table.oid(),
+            trigger: trigger.oid,
             column: columns.fingerprint,
             radius: radius(table, trigger.function, arguments, columns),
             last_index: last_index(table, columns.fingerprint),
@@ -68,21 +63,12 @@ impl Flight {
         }
     }
 
-    /// Withdraws what was published for the previous row of the statement. The trigger calls this
-    /// function when it begins with the next row.
-    pub fn withdraw_previous(&self) {
-        registry::withdraw_previous(self.run);
-    }
-
-    /// Publishes a row. If another backend has published a near row, returns that row as the error
-    /// and publishes nothing.
-    pub fn publish(&self, row: &Row) -> Result<(), Near> {
-        registry::publish(self.run, row, self.radius, self.last_index)
-    }
-
-    /// Withdraws the rows that this trigger has published in this statement.
-    pub fn withdraw(&self) {
-        registry::withdraw(self.run);
+    /// Returns the attribute numbers of all columns that belong to a scope in which the trigger
+    /// publishes rows: its own scope, or the scope of another trigger.
+    pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
+        let others = self.others_at_insert.iter().chain(&self.others_at_update);
+        let scopes = core::iter::once(&columns.scope).chain(others);
+        scopes.flatten().map(|scope| scope.column).collect()
     }
 
     /// Returns the form in which a row is published: its fingerprint, and a hash for each scope in
@@ -116,19 +102,9 @@ impl Flight {
             group: self.group(kind, &columns.scope, &compared.scope_values()),
             other_groups: other_groups.collect(),
             value,
-            table: self.run.table,
+            table: self.table,
             column: self.column,
         }
-    }
-}
-
-impl Flight {
-    /// Returns the attribute numbers of all columns that belong to a scope in which this trigger
-    /// publishes rows: its own scope, or the scope of another trigger.
-    pub fn scope_columns(&self, columns: &Columns) -> Vec<i16> {
-        let others = self.others_at_insert.iter().chain(&self.others_at_update);
-        let scopes = core::iter::once(&columns.scope).chain(others);
-        scopes.flatten().map(|scope| scope.column).collect()
     }
 
     /// Hashes the values of scope columns, together with the table, the fingerprint column and the
@@ -141,12 +117,58 @@ impl Flight {
         scope.sort_unstable();
         let parts = [
             u64::from(registry::database().to_u32()),
-            u64::from(self.run.table.to_u32()),
+            u64::from(self.table.to_u32()),
             self.column as u64,
             kind,
         ];
         let scope = (scope.iter()).flat_map(|&(column, hash)| [column as u64, hash]);
         hash(parts.into_iter().chain(scope))
+    }
+}
+
+/// Rows in flight (published rows) of one trigger in one statement.
+pub struct Flight {
+    run: TriggerRun,
+    rules: Rc<FlightRules>,
+}
+
+impl Deref for Flight {
+    type Target = FlightRules;
+
+    fn deref(&self) -> &FlightRules {
+        &self.rules
+    }
+}
+
+impl Flight {
+    /// Begins the publishing of rows in one statement. `statement` is a number that identifies the
+    /// statement in this backend.
+    pub fn new(rules: &Rc<FlightRules>, statement: usize) -> Self {
+        Flight {
+            run: TriggerRun {
+                statement,
+                table: rules.table,
+                trigger: rules.trigger,
+            },
+            rules: Rc::clone(rules),
+        }
+    }
+
+    /// Withdraws what was published for the previous row of the statement. The trigger calls this
+    /// function when it begins with the next row.
+    pub fn withdraw_previous(&self) {
+        registry::withdraw_previous(self.run);
+    }
+
+    /// Publishes a row. If another backend has published a near row, returns that row as the error
+    /// and publishes nothing.
+    pub fn publish(&self, row: &Row) -> Result<(), Near> {
+        registry::publish(self.run, row, self.radius, self.last_index)
+    }
+
+    /// Withdraws the rows that this trigger has published in this statement.
+    pub fn withdraw(&self) {
+        registry::withdraw(self.run);
     }
 }
 

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 
 use super::columns::{self, Columns};
 use super::lookup::NearRow;
-use super::own_row::Generated;
+use super::own_row::{AllPlanned, Generated};
 use super::trigger_arguments;
 use crate::am::metric::ValueMetric;
 use neardup_pg::catalog::{self, base_type};
@@ -28,8 +28,14 @@ pub struct LogTable {
 
 impl LogTable {
     /// Finds the log table that a trigger on `table` names, and prepares the INSERT into it.
-    /// `columns` are the columns of `table` that the trigger uses.
-    pub fn new(log: &trigger_arguments::Log, table: Rel, columns: &Columns) -> Self {
+    /// `columns` are the columns of `table` that the trigger uses. `planned` has the plans of its
+    /// generated columns.
+    pub fn new(
+        log: &trigger_arguments::Log,
+        table: Rel,
+        columns: &Columns,
+        planned: &AllPlanned,
+    ) -> Self {
         for name in &log.omit {
             columns::column(table, name, "The option \"omit\"");
         }
@@ -68,7 +74,7 @@ impl LogTable {
         LogTable {
             insert: CString::new(insert).expect("made of C strings"),
             takes_fingerprint,
-            generated: Generated::default(),
+            generated: Generated::new(planned),
         }
     }
 

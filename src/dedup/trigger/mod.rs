@@ -27,17 +27,21 @@ pub(super) mod time_window;
 pub(super) mod trigger_arguments;
 mod usage;
 
+use core::ops::Deref;
+use std::rc::Rc;
+
 use pgrx::pg_sys;
 
 use crate::am::metric::ValueMetric;
 use action::{Outcome, PreparedAction};
-use by_hand::ByHand;
+use by_hand::{ByHand, ManualCondition};
 use columns::Columns;
 use compared::ComparedValue;
-use compute::Fingerprints;
+use compute::{FingerprintSource, Fingerprints};
 use extension_types::ExtensionTypes;
-use flight::Flight;
+use flight::{Flight, FlightRules};
 use joined::CacheKey;
+use log::LogTable;
 use lookup::{NearRow, Query};
 use marks::Recheck;
 use neardup_pg::fmgr::{Call, export};
@@ -46,20 +50,21 @@ use neardup_pg::rel::Rel;
 use neardup_pg::row_lock::lock_for_update;
 use neardup_pg::tid::tid_of;
 use neardup_pg::trigger::TriggerCall;
+use neardup_pg::trigger_cache;
 use neardup_pg::value::{OwnedValue, Value};
-use own_row::{Keys, NewKey, OwnRow};
+use own_row::{AllPlanned, Keys, NewKey, OwnRow};
 use text_comparison::{NewText, TextComparison};
 use trigger_arguments::{Arguments, Manual};
 use usage::misused;
 
-/// State of one BEFORE trigger, for the duration of one statement.
-struct State {
+/// State of one BEFORE trigger that the backend keeps between statements ([`trigger_cache`]).
+struct Prepared {
     trigger: pg_sys::Oid,
     action: PreparedAction,
     columns: Columns,
-    fingerprints: Fingerprints,
-    keys: Keys,
-    flight: Flight,
+    source: FingerprintSource,
+    generated: AllPlanned,
+    flight_rules: Rc<FlightRules>,
     /// Comparison of texts that confirms near rows. `None` without `confirm=`.
     texts: Option<TextComparison>,
     /// True if a generated column is part of the key or of a scope, or has the compared text or the
@@ -71,7 +76,35 @@ struct State {
     manual: bool,
     /// Condition of `manual=<condition>`: the trigger obeys the marks that statements set in rows
     /// that meet the condition. `None` without such a condition.
+    condition: Option<Rc<ManualCondition>>,
+}
+
+impl trigger_cache::Prepared for Prepared {
+    fn is_valid(&self) -> bool {
+        self.source.is_valid()
+            && self.generated.is_valid()
+            && (self.condition.as_ref()).is_none_or(|condition| condition.is_valid())
+    }
+}
+
+/// State of one BEFORE trigger, for the duration of one statement.
+struct State {
+    prepared: Rc<Prepared>,
+    fingerprints: Fingerprints,
+    keys: Keys,
+    flight: Flight,
+    /// Log table of the action `log`. `None` for other actions.
+    log: Option<LogTable>,
+    /// The prepared condition, compiled for this statement.
     by_hand: Option<ByHand>,
+}
+
+impl Deref for State {
+    type Target = Prepared;
+
+    fn deref(&self) -> &Prepared {
+        &self.prepared
+    }
 }
 
 fn dedup(call: &mut Call) -> pg_sys::Datum {
@@ -108,34 +141,47 @@ fn dedup(call: &mut Call) -> pg_sys::Datum {
     })
 }
 
-impl State {
+impl Prepared {
     fn new(call: &TriggerCall) -> Self {
         let (table, trigger) = (call.table(), call.trigger());
         let arguments = Arguments::from_trigger(&trigger);
         let types = ExtensionTypes::beside(trigger.function);
         let columns = Columns::find(table, types, &arguments);
         requirements::check(table, &trigger, &arguments, &columns);
-        let fingerprints = Fingerprints::new(table, types, &arguments, &columns);
+        let source = FingerprintSource::new(table, types, &arguments, &columns);
         let texts = TextComparison::new(table, &trigger, &arguments, &columns);
-        let flight = Flight::new(table, call.statement(), &trigger, &arguments, &columns);
+        let flight_rules = FlightRules::new(table, &trigger, &arguments, &columns);
         let needs_generated = (columns.key.into_iter())
-            .chain(flight.scope_columns(&columns))
+            .chain(flight_rules.scope_columns(&columns))
             .chain(texts.as_ref().map(|texts| texts.column))
             .chain(columns.time)
             .any(|column| table.is_stored_generated(column));
-        let by_hand = ByHand::new(&arguments, table, &columns);
-        State {
+        Prepared {
             trigger: trigger.oid,
             action: PreparedAction::new(&arguments, table, &columns),
+            condition: ManualCondition::new(&arguments, table, &columns).map(Rc::new),
             columns,
-            fingerprints,
+            source,
+            generated: AllPlanned::default(),
             texts,
-            keys: Keys::default(),
             needs_generated,
-            flight,
+            flight_rules: Rc::new(flight_rules),
             notice: arguments.notice,
             manual: arguments.manual == Manual::All,
-            by_hand,
+        }
+    }
+}
+
+impl State {
+    fn new(call: &TriggerCall) -> Self {
+        let (table, prepared) = (call.table(), trigger_cache::prepared(call, Prepared::new));
+        State {
+            fingerprints: prepared.source.compile(table),
+            keys: Keys::new(&prepared.generated),
+            flight: Flight::new(&prepared.flight_rules, call.statement()),
+            log: (prepared.action).log_table(table, &prepared.columns, &prepared.generated),
+            by_hand: (prepared.condition.as_ref()).map(|it| ByHand::new(it, table)),
+            prepared,
         }
     }
 
@@ -367,7 +413,14 @@ impl State {
             // need not wait for it.
             self.flight.withdraw();
             drop(query);
-            match action::run(&self.action, table, columns, &found, &mut row) {
+            match action::run(
+                &self.action,
+                self.log.as_ref(),
+                table,
+                columns,
+                &found,
+                &mut row,
+            ) {
                 Outcome::Write => return Some(row),
                 Outcome::Drop => {
                     if self.notice {

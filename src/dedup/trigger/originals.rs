@@ -17,15 +17,22 @@ use neardup_pg::security_context::AsConstraint;
 use neardup_pg::spi;
 use neardup_pg::tid::{item_pointer, tid_of};
 use neardup_pg::trigger::TriggerCall;
+use neardup_pg::trigger_cache;
 use neardup_pg::value::Value;
 
-/// State of one AFTER trigger, for the duration of one statement.
-struct State {
+/// State of one AFTER trigger that the backend keeps between statements ([`trigger_cache`]).
+struct Prepared {
     marks: Marks,
     columns: NamedColumns,
 }
 
-impl State {
+impl trigger_cache::Prepared for Prepared {
+    fn is_valid(&self) -> bool {
+        true
+    }
+}
+
+impl Prepared {
     fn new(call: &TriggerCall) -> Self {
         let arguments = Arguments::from_trigger(&call.trigger());
         if !matches!(arguments.action, Action::Mark(_)) {
@@ -34,7 +41,7 @@ impl State {
         let columns = NamedColumns::find(call.table(), &arguments);
         let marks = Marks::from_columns(call.table(), &columns)
             .unwrap_or_else(|| misused("An AFTER trigger needs a key column and a mark column."));
-        State { marks, columns }
+        Prepared { marks, columns }
     }
 }
 
@@ -44,7 +51,8 @@ impl State {
 pub fn changed(call: &mut TriggerCall, updated: bool) {
     let (table, old) = (call.table(), call.row());
     let new = updated.then(|| call.new_version());
-    let State { marks, columns } = call.state(State::new);
+    let prepared = call.state(|call| trigger_cache::prepared(call, Prepared::new));
+    let Prepared { marks, columns } = &**prepared;
     let (Some(mark), Some(key)) = (columns.mark, columns.key) else {
         return;
     };

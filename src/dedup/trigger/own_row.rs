@@ -1,35 +1,73 @@
 //! Recognizes existing versions of the row being written: the version that an UPDATE replaces or,
 //! for an INSERT, rows that have the same values as the new row in a unique key.
 use core::cell::OnceCell;
+use std::rc::Rc;
 
 use neardup_blocktree::key::Tid;
 
-use neardup_pg::generated::GeneratedColumns;
+use neardup_pg::generated::{GeneratedColumns, PlannedColumns};
 use neardup_pg::new_row::NewRow;
 use neardup_pg::rel::Rel;
 use neardup_pg::slot::Slot;
 use neardup_pg::tid::tid_of;
 use neardup_pg::unique_keys::UniqueKeys;
 
-/// Generated columns of a table, prepared when the first row needs them.
-#[derive(Default)]
-pub struct Generated(OnceCell<GeneratedColumns>);
+/// Plans of all generated columns of a table, made when the first row needs them.
+#[derive(Clone, Default)]
+pub struct AllPlanned(Rc<OnceCell<PlannedColumns>>);
 
-impl Generated {
-    /// Returns the generated columns of a table. Every call must pass the same table.
-    pub fn get(&self, table: Rel) -> &GeneratedColumns {
-        self.0.get_or_init(|| GeneratedColumns::all(table))
+impl AllPlanned {
+    /// Returns whether the plans, if there are any, are still valid.
+    pub fn is_valid(&self) -> bool {
+        self.0.get().is_none_or(PlannedColumns::is_valid)
     }
 }
 
-/// Unique keys and generated columns of a table, prepared when the first row needs them.
-#[derive(Default)]
+/// Generated columns of a table, compiled when the first row of a statement needs them.
+pub struct Generated {
+    planned: AllPlanned,
+    compiled: OnceCell<GeneratedColumns>,
+}
+
+impl Generated {
+    pub fn new(planned: &AllPlanned) -> Self {
+        Generated {
+            planned: planned.clone(),
+            compiled: OnceCell::new(),
+        }
+    }
+
+    /// Returns the generated columns of a table. Every call must pass the same table.
+    pub fn get(&self, table: Rel) -> &GeneratedColumns {
+        self.compiled.get_or_init(|| {
+            let Some(planned) = self.planned.0.get() else {
+                let planned = PlannedColumns::all(table);
+                let compiled = planned.compile(table);
+                // While planning, the server can call a function that fires this trigger again, so
+                // the plans can be there already.
+                let _ = self.planned.0.set(planned);
+                return compiled;
+            };
+            planned.compile(table)
+        })
+    }
+}
+
+/// Unique keys and generated columns of a table, prepared when the first row of a statement needs
+/// them.
 pub struct Keys {
     unique: OnceCell<UniqueKeys>,
     generated: Generated,
 }
 
 impl Keys {
+    pub fn new(planned: &AllPlanned) -> Self {
+        Keys {
+            unique: OnceCell::new(),
+            generated: Generated::new(planned),
+        }
+    }
+
     /// Returns a new row with its generated columns, or `None` if the table has none. Every call
     /// must pass the same table.
     pub fn complete<'a>(&self, table: Rel, row: &NewRow<'a>) -> Option<NewRow<'a>> {

@@ -31,7 +31,14 @@ impl TimeWindow {
         }
         let within = time.within.as_ref().and_then(|text| {
             let literal = catalog::literal(text);
-            let statement = [b"SELECT ", literal.as_slice(), b"::pg_catalog.interval"].concat();
+            // Not a cast of the literal: the kept plan of the statement would have the interval as
+            // the setting `IntervalStyle` was when the plan was made.
+            let call = [
+                b"SELECT pg_catalog.interval_in(",
+                literal.as_slice(),
+                b", 0, -1)",
+            ];
+            let statement = call.concat();
             spi::value(&CString::new(statement).expect("made of C strings"), &[])
         });
         let within = within.as_ref().map(OwnedValue::get);
