@@ -4,6 +4,7 @@ mod builds;
 mod concurrency;
 mod corruption;
 mod dml;
+mod dumps;
 mod formats;
 mod indexes;
 mod inspect;
