@@ -11,6 +11,7 @@ mod inspect;
 mod options;
 mod parallel_builds;
 mod parallel_loads;
+mod recompute;
 mod relations;
 mod server_commands;
 mod usual_radius;
