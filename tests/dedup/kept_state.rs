@@ -2,6 +2,7 @@
 //! change, the next statement works as in a new session.
 use crate::support::Outcome;
 use crate::support::roles::Role;
+use crate::support::table::value;
 use anyhow::{Result, ensure};
 use neardup_tests::Database;
 use postgres::{Client, SimpleQueryMessage};
@@ -9,8 +10,8 @@ use postgres::{Client, SimpleQueryMessage};
 /// Definitions of a table, with near-duplicates of one row, and a change that affects its trigger.
 struct Case {
     name: &'static str,
-    /// Statements that make the table, its index and its triggers. `{mark}` stands for the triggers
-    /// with `action=mark`.
+    /// Statements that make the table, its index and its triggers. Names in braces stand for the
+    /// constants below, and `{role}` for a role.
     setup: &'static str,
     /// Statements whose outcome is compared. They are rolled back.
     probe: &'static str,
@@ -19,6 +20,8 @@ struct Case {
     after: &'static str,
     /// True if the change must change the outcome of the probe.
     differs: bool,
+    /// True if a role that is not a superuser runs the probes.
+    as_role: bool,
 }
 
 /// Probe that most cases use.
@@ -52,6 +55,7 @@ const CASES: &[Case] = &[
                  EXECUTE FUNCTION neardup_dedup('fp', 'radius=1')",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the trigger is dropped and created with another action",
@@ -60,6 +64,7 @@ const CASES: &[Case] = &[
         change: "DROP TRIGGER skip ON t; {mark}",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the trigger gets invalid arguments",
@@ -69,6 +74,7 @@ const CASES: &[Case] = &[
                  EXECUTE FUNCTION neardup_dedup('fp', 'radius=three')",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a column is renamed",
@@ -77,6 +83,7 @@ const CASES: &[Case] = &[
         change: "ALTER TABLE t RENAME fp TO print",
         after: "INSERT INTO t (id, print) VALUES (2, '3') RETURNING id",
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a column is dropped and added",
@@ -86,6 +93,7 @@ const CASES: &[Case] = &[
                  CREATE INDEX ON t USING neardup (fp)",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a column gets another number",
@@ -95,6 +103,7 @@ const CASES: &[Case] = &[
                  CREATE INDEX ON t USING neardup (fp); UPDATE t SET fp = '0000000000000000'",
         after: INSERT,
         differs: false,
+        as_role: false,
     },
     Case {
         name: "a column gets another type",
@@ -104,6 +113,7 @@ const CASES: &[Case] = &[
                  CREATE INDEX ON t USING neardup (fp bigint_hamming_ops)",
         after: "INSERT INTO t (id, fp) VALUES (2, 3) RETURNING id",
         differs: false,
+        as_role: false,
     },
     Case {
         name: "the mark column gets another type",
@@ -112,6 +122,7 @@ const CASES: &[Case] = &[
         change: "ALTER TABLE t ALTER dup TYPE text",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the index is dropped",
@@ -120,6 +131,7 @@ const CASES: &[Case] = &[
         change: "DROP INDEX t_fp",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the index is made again",
@@ -128,6 +140,7 @@ const CASES: &[Case] = &[
         change: "DROP INDEX t_fp; CREATE INDEX t_fp ON t USING neardup (fp) WHERE dup IS NULL",
         after: INSERT,
         differs: false,
+        as_role: false,
     },
     Case {
         name: "the index is built again with another radius",
@@ -140,6 +153,7 @@ const CASES: &[Case] = &[
         change: "ALTER INDEX t_fp SET (radius = 1); REINDEX INDEX t_fp",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a second index has another radius",
@@ -152,6 +166,7 @@ const CASES: &[Case] = &[
         change: "CREATE INDEX ON t USING neardup (fp) WITH (radius = 1)",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the index becomes invalid",
@@ -160,6 +175,7 @@ const CASES: &[Case] = &[
         change: "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 't_fp'::regclass",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the table is truncated",
@@ -168,6 +184,7 @@ const CASES: &[Case] = &[
         change: "TRUNCATE t",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the primary key is dropped",
@@ -176,6 +193,7 @@ const CASES: &[Case] = &[
         change: "ALTER TABLE t DROP CONSTRAINT t_pkey",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the AFTER trigger is dropped",
@@ -184,6 +202,7 @@ const CASES: &[Case] = &[
         change: "DROP TRIGGER mark_after ON t",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the AFTER trigger fires in other sessions",
@@ -192,6 +211,7 @@ const CASES: &[Case] = &[
         change: "ALTER TABLE t ENABLE REPLICA TRIGGER mark_after",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     // Deleting the original runs the statements of the AFTER trigger.
     Case {
@@ -203,6 +223,7 @@ const CASES: &[Case] = &[
         after: "INSERT INTO u (id, fp) VALUES (2, '0000000000000003'); \
                 DELETE FROM u WHERE id = 1; SELECT id, dup FROM u",
         differs: false,
+        as_role: false,
     },
     Case {
         name: "the key is renamed",
@@ -213,6 +234,7 @@ const CASES: &[Case] = &[
         after: "INSERT INTO t (number, fp) VALUES (2, '0000000000000003'); \
                 DELETE FROM t WHERE number = 1; SELECT number, dup FROM t",
         differs: false,
+        as_role: false,
     },
     Case {
         name: "the schema is renamed",
@@ -223,6 +245,7 @@ const CASES: &[Case] = &[
         after: "INSERT INTO s2.t (id, fp) VALUES (2, '0000000000000003'); \
                 DELETE FROM s2.t WHERE id = 1; SELECT id, dup FROM s2.t",
         differs: false,
+        as_role: false,
     },
     Case {
         name: "the extension moves to another schema",
@@ -233,6 +256,7 @@ const CASES: &[Case] = &[
         change: "ALTER EXTENSION neardup SET SCHEMA s",
         after: INSERT_TEXT,
         differs: false,
+        as_role: false,
     },
     Case {
         name: "a type of the extension is renamed",
@@ -241,6 +265,7 @@ const CASES: &[Case] = &[
         change: "ALTER TYPE fingerprint RENAME TO print",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "an inlined function of a generated column changes",
@@ -251,6 +276,7 @@ const CASES: &[Case] = &[
                  STRICT AS $$ SELECT (~minhash64($1)::bigint)::fingerprint $$",
         after: INSERT_TEXT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a called function of a generated column changes",
@@ -261,6 +287,7 @@ const CASES: &[Case] = &[
                  IMMUTABLE STRICT AS $$ BEGIN RETURN (~minhash64($1)::bigint)::fingerprint; END $$",
         after: INSERT_TEXT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a generated column becomes an ordinary column",
@@ -270,17 +297,19 @@ const CASES: &[Case] = &[
         change: "ALTER TABLE t ALTER fp DROP EXPRESSION",
         after: INSERT_TEXT,
         differs: true,
+        as_role: false,
     },
     // The trigger skips the row, so the server does not call the function itself.
     Case {
         name: "a role loses the right to call a function of a generated column",
         setup: "CREATE FUNCTION make(text) RETURNS fingerprint LANGUAGE sql IMMUTABLE STRICT \
                 AS $$ SELECT minhash64($1) $$; {generated} \
-                GRANT SELECT, INSERT ON t TO {role}; SET ROLE {role}",
+                GRANT SELECT, INSERT ON t TO {role}",
         probe: INSERT_TEXT,
         change: "REVOKE EXECUTE ON FUNCTION make(text) FROM PUBLIC",
         after: INSERT_TEXT,
         differs: true,
+        as_role: true,
     },
     Case {
         name: "another role must not call a function of a generated column",
@@ -292,6 +321,7 @@ const CASES: &[Case] = &[
         change: "",
         after: "SET LOCAL ROLE {role}; INSERT INTO t (id, body) VALUES (2, 'a b c d e f')",
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a domain gets a constraint",
@@ -306,6 +336,7 @@ const CASES: &[Case] = &[
                  NOT VALID",
         after: INSERT_TEXT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "intervals are read in another style",
@@ -317,6 +348,7 @@ const CASES: &[Case] = &[
         after: "SET LOCAL intervalstyle = sql_standard; \
                 INSERT INTO t (id, fp) VALUES (2, '0000000000000003') RETURNING id",
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the condition of marks set by hand changes",
@@ -335,6 +367,7 @@ const CASES: &[Case] = &[
                     'manual=id > 2')",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the log table is replaced",
@@ -347,6 +380,7 @@ const CASES: &[Case] = &[
         after: "INSERT INTO t (id, fp) VALUES (2, '0000000000000003'); \
                 SELECT kept, fingerprint FROM log",
         differs: true,
+        as_role: false,
     },
     Case {
         name: "the trigger of a partitioned table is replaced",
@@ -356,6 +390,7 @@ const CASES: &[Case] = &[
                  FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=1')",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a partition is replaced",
@@ -365,6 +400,7 @@ const CASES: &[Case] = &[
                  CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (0) TO (100)",
         after: INSERT,
         differs: true,
+        as_role: false,
     },
     Case {
         name: "a detached partition gets a trigger of its own",
@@ -375,6 +411,7 @@ const CASES: &[Case] = &[
                  EXECUTE FUNCTION neardup_dedup('fp', 'radius=1')",
         after: "INSERT INTO t1 (id, fp) VALUES (2, '0000000000000003') RETURNING id",
         differs: true,
+        as_role: false,
     },
 ];
 
@@ -445,66 +482,106 @@ fn ensure_equal(when: &str, outcome: &str, expected: &str) -> Outcome {
     Ok(())
 }
 
-/// Compares the outcomes of a case if the change is made `by` this session.
-fn check(case: &Case, by: By, role: &str) -> Outcome {
-    let sql = |text: &str| {
-        let text = text
-            .replace("{table}", TABLE)
-            .replace("{generated}", GENERATED);
-        let text = text.replace("{mark}", MARK).replace("{skip}", SKIP);
-        text.replace("{partitioned}", PARTITIONED)
-            .replace("{role}", role)
-    };
-    let database = Database::create()?;
-    database.connect()?.batch_execute(&sql(case.setup))?;
-    let connect = || -> Result<Client> {
-        let mut client = database.connect()?;
-        if case.setup.contains("SET ROLE") {
+/// A case in a database of its own, with the statements of the case.
+struct Scene<'a> {
+    case: &'a Case,
+    database: Database,
+    /// Role that runs the probes, if it is not the superuser.
+    role: Option<&'a str>,
+    probe: String,
+    change: String,
+    after: String,
+}
+
+impl<'a> Scene<'a> {
+    fn set(case: &'a Case, role: &'a str) -> Result<Self> {
+        let sql = |text: &str| {
+            [
+                ("{table}", TABLE),
+                ("{generated}", GENERATED),
+                ("{partitioned}", PARTITIONED),
+                ("{mark}", MARK),
+                ("{skip}", SKIP),
+                ("{role}", role),
+            ]
+            .into_iter()
+            .fold(text.to_owned(), |text, (name, sql)| text.replace(name, sql))
+        };
+        let database = Database::create()?;
+        database.connect()?.batch_execute(&sql(case.setup))?;
+        Ok(Scene {
+            case,
+            database,
+            role: case.as_role.then_some(role),
+            probe: sql(case.probe),
+            change: sql(case.change),
+            after: sql(case.after),
+        })
+    }
+
+    fn connect(&self) -> Result<Client> {
+        let mut client = self.database.connect()?;
+        self.take_role(&mut client)?;
+        Ok(client)
+    }
+
+    fn take_role(&self, client: &mut Client) -> Outcome {
+        if let Some(role) = self.role {
             client.batch_execute(&format!("SET ROLE {role}"))?;
         }
-        Ok(client)
-    };
-    let (probe, change, after) = (sql(case.probe), sql(case.change), sql(case.after));
-    let change = match case.setup.contains("SET ROLE") {
-        true => format!("RESET ROLE; {change}; SET ROLE {role}"),
-        false => change,
-    };
-    let mut client = connect()?;
-    let before = outcome_alone(&mut client, &probe)?;
-    ensure_equal(
-        "the second time",
-        &outcome_alone(&mut client, &probe)?,
-        &before,
-    )?;
-    match by {
-        By::Other => database.connect()?.batch_execute(&change)?,
-        By::Same => client.batch_execute(&change)?,
-        By::RolledBack | By::Subtransaction => {
-            let (begin, end) = match by {
-                By::RolledBack => ("BEGIN", "ROLLBACK"),
-                _ => ("BEGIN; SAVEPOINT change", "ROLLBACK TO change"),
-            };
-            client.batch_execute(begin)?;
-            client.batch_execute(&change)?;
-            let changed = outcome(&mut client, &after)?;
-            let again = outcome(&mut client, &after)?;
-            ensure_equal("the second time in the transaction", &again, &changed)?;
-            client.batch_execute(end)?;
-            let again = match by {
-                By::RolledBack => outcome_alone(&mut client, &probe)?,
-                _ => outcome(&mut client, &probe)?,
-            };
-            return ensure_equal("after the rollback", &again, &before);
-        }
+        Ok(())
     }
-    let kept = outcome_alone(&mut client, &after)?;
-    let new = outcome_alone(&mut connect()?, &after)?;
-    ensure_equal("in the old session", &kept, &new)?;
-    ensure!(
-        !case.differs || kept != before,
-        "the change has no effect: {kept}"
-    );
-    Ok(())
+
+    /// Opens a session that keeps the state of the trigger. Also returns the outcome of the probe.
+    fn session(&self) -> Result<(Client, String)> {
+        let mut client = self.connect()?;
+        let before = outcome_alone(&mut client, &self.probe)?;
+        let again = outcome_alone(&mut client, &self.probe)?;
+        ensure_equal("the second time", &again, &before)?;
+        Ok((client, before))
+    }
+
+    fn change(&self, client: &mut Client) -> Outcome {
+        client.batch_execute("RESET ROLE")?;
+        client.batch_execute(&self.change)?;
+        self.take_role(client)
+    }
+
+    /// Makes the change and rolls it back.
+    fn roll_back(&self, by: By) -> Outcome {
+        let (mut client, before) = self.session()?;
+        client.batch_execute("BEGIN; SAVEPOINT change")?;
+        self.change(&mut client)?;
+        let changed = outcome(&mut client, &self.after)?;
+        let again = outcome(&mut client, &self.after)?;
+        ensure_equal("the second time in the transaction", &again, &changed)?;
+        let again = match by {
+            By::Subtransaction => {
+                client.batch_execute("ROLLBACK TO change")?;
+                outcome(&mut client, &self.probe)?
+            }
+            _ => {
+                client.batch_execute("ROLLBACK")?;
+                outcome_alone(&mut client, &self.probe)?
+            }
+        };
+        ensure_equal("after the rollback", &again, &before)
+    }
+
+    /// Makes the change, and compares the session with a new session.
+    fn commit(&self, by: By) -> Outcome {
+        let (mut client, before) = self.session()?;
+        match by {
+            By::Other => self.change(&mut self.connect()?)?,
+            _ => self.change(&mut client)?,
+        }
+        let kept = outcome_alone(&mut client, &self.after)?;
+        let new = outcome_alone(&mut self.connect()?, &self.after)?;
+        ensure_equal("in the old session", &kept, &new)?;
+        let has_effect = !self.case.differs || kept != before;
+        ensure!(has_effect, "the change has no effect: {kept}");
+        Ok(())
+    }
 }
 
 #[test]
@@ -513,12 +590,96 @@ fn a_session_follows_changes_of_what_it_keeps() -> Outcome {
     let role = Role::create(&database)?;
     let mut wrong = String::new();
     for case in CASES {
-        for by in [By::Other, By::Same, By::RolledBack, By::Subtransaction] {
-            if let Err(error) = check(case, by, &role.name) {
-                wrong += &format!("{}, by {by:?}: {error:#}\n", case.name);
+        // A committed change needs a new database.
+        for last in [By::Other, By::Same] {
+            let scene = Scene::set(case, &role.name)?;
+            for by in [By::RolledBack, By::Subtransaction, last] {
+                let result = match by {
+                    By::RolledBack | By::Subtransaction => scene.roll_back(by),
+                    By::Other | By::Same => scene.commit(by),
+                };
+                if let Err(error) = result {
+                    wrong += &format!("{}, by {by:?}: {error:#}\n", case.name);
+                }
             }
         }
     }
     ensure!(wrong.is_empty(), "{wrong}");
+    Ok(())
+}
+
+/// An error while a session prepares the state, such as one of a function that the planner calls,
+/// has no effect on the next statement.
+#[test]
+fn an_error_while_state_is_prepared_leaves_no_trace() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE FUNCTION part(n int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN \
+            IF current_setting('test.fails', true) = 'yes' THEN RAISE 'no plan'; END IF; \
+            RETURN ' x'; END $$; \
+         CREATE TABLE t (id bigint PRIMARY KEY, body text, dup bigint, \
+            fp fingerprint GENERATED ALWAYS AS (minhash64(body || part(1))) STORED); \
+         CREATE INDEX ON t USING neardup (fp); INSERT INTO t (id, body) VALUES (1, 'a b c d e f');",
+    )?;
+    client.batch_execute(MARK)?;
+    let insert = "INSERT INTO t (id, body) VALUES (2, 'a b c d e f') RETURNING id, dup";
+    let marked = outcome_alone(&mut client, insert)?;
+    ensure!(marked == "[Some(\"2\"), Some(\"1\")]; ", "{marked}");
+    let failing = format!("SET LOCAL test.fails = 'yes'; {insert}");
+    let kept = outcome_alone(&mut client, &failing)?;
+    // The server plans the expression itself in each statement.
+    ensure!(kept == "P0001 no plan", "{kept}");
+    for change in [
+        "ALTER TABLE t SET (fillfactor = 90)",
+        "CREATE OR REPLACE FUNCTION unrelated() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "REINDEX TABLE t",
+    ] {
+        client.batch_execute(change)?;
+        let failed = outcome_alone(&mut client, &failing)?;
+        ensure_equal(change, &failed, "P0001 no plan")?;
+        ensure_equal(change, &outcome_alone(&mut client, insert)?, &marked)?;
+        client.batch_execute(&format!("BEGIN; {change}"))?;
+        let failed = outcome(&mut client, &failing)?;
+        ensure_equal(change, &failed, "P0001 no plan")?;
+        ensure_equal(change, &outcome(&mut client, insert)?, &marked)?;
+        client.batch_execute("ROLLBACK")?;
+        ensure_equal(change, &outcome_alone(&mut client, insert)?, &marked)?;
+    }
+    Ok(())
+}
+
+/// A session keeps the state of a limited number of triggers, and releases the state of dropped
+/// triggers.
+#[test]
+fn a_session_keeps_a_limited_number_of_states() -> Outcome {
+    const PARTITIONS: i64 = 300;
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TABLE t (id bigint, body text, \
+            fp fingerprint GENERATED ALWAYS AS (minhash64(body)) STORED) PARTITION BY LIST (id); \
+         CREATE INDEX ON t USING neardup (fp); {SKIP} \
+         DO $$ BEGIN FOR i IN 1 .. {PARTITIONS} LOOP \
+            EXECUTE format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s)', i, i); \
+         END LOOP; END $$",
+    ))?;
+    // The plan cache has one context for each generated column of a kept state.
+    let contexts =
+        "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedExpression'";
+    let insert = |first: i64, last: i64| {
+        format!("INSERT INTO t SELECT i, 'a b c d e' FROM generate_series({first}, {last}) i")
+    };
+    client.batch_execute(&insert(1, 10))?;
+    ensure!(value::<i64>(&mut client, contexts)? == 10);
+    for _ in 0..2 {
+        client.batch_execute(&insert(1, PARTITIONS))?;
+        let kept = value::<i64>(&mut client, contexts)?;
+        ensure!(kept == 256, "{kept}");
+    }
+    client.batch_execute("DROP TABLE t")?;
+    client.batch_execute(&format!("{TABLE}{SKIP}{INSERT}"))?;
+    let kept = value::<i64>(&mut client, contexts)?;
+    ensure!(kept == 0, "{kept}");
     Ok(())
 }
