@@ -299,6 +299,52 @@ const CASES: &[Case] = &[
         differs: true,
         as_role: false,
     },
+    // Both functions break their promise to be immutable. The server plans a generated column in
+    // each statement, so it computes the new value.
+    Case {
+        name: "a table changes that a function of a generated column reads",
+        setup: "CREATE TABLE salt AS SELECT ''::text AS word; \
+                CREATE FUNCTION salt() RETURNS text LANGUAGE plpgsql IMMUTABLE \
+                    AS 'BEGIN RETURN (SELECT word FROM public.salt); END'; \
+                CREATE FUNCTION make(text) RETURNS fingerprint LANGUAGE plpgsql IMMUTABLE STRICT \
+                    AS 'BEGIN RETURN minhash64($1); END'; \
+                CREATE FUNCTION make(text, text) RETURNS fingerprint LANGUAGE plpgsql IMMUTABLE \
+                    AS 'BEGIN RETURN minhash64($1 || $2); END'; \
+                {generated} ALTER TABLE t DROP fp; ALTER TABLE t ADD \
+                    fp fingerprint GENERATED ALWAYS AS (make(body, salt())) STORED; \
+                CREATE INDEX ON t USING neardup (fp)",
+        probe: INSERT_TEXT,
+        change: "UPDATE salt SET word = ' u v w x y z'",
+        after: INSERT_TEXT,
+        differs: true,
+        as_role: false,
+    },
+    Case {
+        name: "a setting changes that an inlined function of a generated column reads",
+        setup: "CREATE FUNCTION make(text) RETURNS fingerprint LANGUAGE sql IMMUTABLE \
+                AS $$ SELECT minhash64($1 || current_setting('test.salt', true)) $$; \
+                SET test.salt = ''; {generated}",
+        probe: "SET LOCAL test.salt = ''; INSERT INTO t (id, body) VALUES (2, 'a b c d e f') \
+                RETURNING id",
+        change: "",
+        after: "SET LOCAL test.salt = ' u v w x y z'; \
+                INSERT INTO t (id, body) VALUES (2, 'a b c d e f') RETURNING id",
+        differs: true,
+        as_role: false,
+    },
+    Case {
+        name: "a domain below the column's domain gets a constraint",
+        setup: "CREATE DOMAIN d1 AS fingerprint; CREATE DOMAIN d2 AS d1; \
+                CREATE TABLE t (id bigint PRIMARY KEY, body text, \
+                    fp d2 GENERATED ALWAYS AS (minhash64(body)) STORED); \
+                CREATE INDEX ON t USING neardup (fp); INSERT INTO t VALUES (1, 'a b c d e f'); \
+                {skip}",
+        probe: INSERT_TEXT,
+        change: "ALTER DOMAIN d1 ADD CHECK (value IS NULL OR value = 'ffffffffffffffff') NOT VALID",
+        after: INSERT_TEXT,
+        differs: true,
+        as_role: false,
+    },
     // The trigger skips the row, so the server does not call the function itself.
     Case {
         name: "a role loses the right to call a function of a generated column",
@@ -647,6 +693,32 @@ fn an_error_while_state_is_prepared_leaves_no_trace() -> Outcome {
         ensure_equal(change, &outcome_alone(&mut client, insert)?, &marked)?;
     }
     Ok(())
+}
+
+/// A function that a statement calls replaces the trigger, before the trigger fires for the first
+/// row. The server fires the old trigger for the rows of this statement.
+#[test]
+fn a_statement_that_replaces_its_trigger_leaves_no_trace() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "{TABLE}{SKIP} CREATE FUNCTION replaced() RETURNS fingerprint LANGUAGE plpgsql AS $$ BEGIN \
+            CREATE OR REPLACE TRIGGER skip BEFORE INSERT OR UPDATE ON t FOR EACH ROW \
+                EXECUTE FUNCTION neardup_dedup('fp', 'radius=1'); \
+            RETURN 'ffffffffffffffff'; END $$"
+    ))?;
+    client.batch_execute("BEGIN; INSERT INTO t (id, fp) SELECT 10, replaced()")?;
+    ensure_equal(
+        "the row is 2 bits from row 1",
+        &outcome(&mut client, INSERT)?,
+        "[Some(\"2\"), None]; ",
+    )?;
+    client.batch_execute("ROLLBACK")?;
+    ensure_equal(
+        "after the rollback",
+        &outcome_alone(&mut client, INSERT)?,
+        "",
+    )
 }
 
 /// A session keeps the state of a limited number of triggers, and releases the state of dropped

@@ -116,9 +116,22 @@ pub fn find_table(name: &CStr, schema: Oid) -> (Oid, Vec<u8>) {
     }
 }
 
+/// OID of the language SQL in every database (`SQLlanguageId` in pg_language.dat).
+const SQL_LANGUAGE: Oid = Oid::from_u32(14);
+
 /// The OID of the base type of a domain, or of the type itself if it is not a domain.
 pub fn base_type(oid: Oid) -> Oid {
     server::getBaseType(oid)
+}
+
+/// The OIDs of a type and, if it is a domain, of all types below it: further domains, and the base
+/// type.
+pub fn with_types_below(oid: Oid) -> Vec<Oid> {
+    let below = |&oid: &Oid| {
+        let form = row::<pg_sys::FormData_pg_type>(oid)?;
+        (form.typbasetype != pg_sys::InvalidOid).then_some(form.typbasetype)
+    };
+    core::iter::successors(Some(oid), below).collect()
 }
 
 /// The OID of the element type of an array type; `InvalidOid` for any other type.
@@ -388,6 +401,22 @@ fn for_each_row<T: ListedRow>(key: Datum, mut each: impl FnMut(&T, pg_sys::HeapT
             each(&*pg_sys::GETSTRUCT(tuple).cast::<T>(), tuple);
         }
         pg_sys::ReleaseCatCacheList(list);
+    }
+}
+
+/// Returns whether a function is written in SQL. False if there is no such function.
+pub fn is_in_sql(function: Oid) -> bool {
+    // SAFETY: the row is released after its last use.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, function.into());
+        if tuple.is_null() {
+            return false;
+        }
+        let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+        let is_in_sql = form.prolang == SQL_LANGUAGE;
+        pg_sys::ReleaseSysCache(tuple);
+        is_in_sql
     }
 }
 

@@ -248,6 +248,33 @@ impl<'a> Expr<'a> {
         }
     }
 
+    /// Returns whether the planner may replace a call of a user's function in the expression by its
+    /// result: the call has no columns in its arguments, or the function is in SQL. The planner
+    /// replaces a call of such a function by the function's body, which can have calls without
+    /// columns. An immutable function can read a setting or a table, against its promise.
+    pub fn folds_user_function(self) -> bool {
+        unsafe extern "C-unwind" fn is_users(function: Oid, _: *mut c_void) -> bool {
+            function.to_u32() >= pg_sys::FirstNormalObjectId
+        }
+        unsafe extern "C-unwind" fn is_in_sql(function: Oid, _: *mut c_void) -> bool {
+            function.to_u32() >= pg_sys::FirstNormalObjectId && catalog::is_in_sql(function)
+        }
+        unsafe extern "C-unwind" fn folds(node: *mut Node, none: *mut c_void) -> bool {
+            if node.is_null() {
+                return false;
+            }
+            // SAFETY: the server passes nodes of the expression. The functions need no context.
+            unsafe {
+                pg_sys::check_functions_in_node(node, Some(is_in_sql), none)
+                    || pg_sys::check_functions_in_node(node, Some(is_users), none)
+                        && !pg_sys::contain_vars_of_level(node, 0)
+                    || pg_sys::expression_tree_walker(node, Some(folds), none)
+            }
+        }
+        // SAFETY: the node is an expression.
+        unsafe { folds(self.as_ptr(), core::ptr::null_mut()) }
+    }
+
     /// Returns whether the expression calls a volatile function.
     pub fn is_volatile(self) -> bool {
         // SAFETY: the node is an expression.

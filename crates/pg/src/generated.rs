@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pgrx::pg_sys;
 
+use super::expr::Expr;
 use super::memory_context::OwnContext;
 use super::new_row::NewRow;
 use super::rel::Rel;
@@ -13,6 +14,9 @@ use super::value::{OwnedValue, Value};
 pub struct PlannedColumns {
     table: pg_sys::Oid,
     columns: Planned,
+    /// True if the planner can have replaced a call by its result, which a later statement may
+    /// compute differently ([`Expr::folds_user_function`]).
+    is_folded: bool,
 }
 
 /// Attribute number of each column, with its planned expression.
@@ -42,6 +46,7 @@ impl PlannedColumns {
     /// an internal error if one of them is not a generated column.
     pub fn new(table: Rel, columns: &[i16]) -> Self {
         assert!(columns.iter().all(|&column| table.is_generated(column)));
+        let mut is_folded = false;
         let plan = |&column: &i16| {
             // The planner leaves garbage in the current memory context.
             let context = OwnContext::new(c"neardup generated column");
@@ -49,21 +54,25 @@ impl PlannedColumns {
             // it.
             let planned = context.run(|| unsafe {
                 let expression = pg_sys::build_column_default(table.raw(), i32::from(column));
+                is_folded |= Expr::new(expression).folds_user_function();
                 PlannedExpression(pg_sys::GetCachedExpression(expression))
             });
             (column, planned)
         };
+        let columns = columns.iter().map(plan).collect();
         PlannedColumns {
             table: table.oid(),
-            columns: columns.iter().map(plan).collect(),
+            columns,
+            is_folded,
         }
     }
 
-    /// Returns whether the plans are still valid. The server makes a plan invalid when a function
-    /// or type that it depends on changes. Changes of the table itself have no influence.
+    /// Returns whether another statement can use the plans. The server makes a plan invalid when a
+    /// function or type that it depends on changes. Changes of the table itself have no influence.
     pub fn is_valid(&self) -> bool {
         // SAFETY: the expressions are in the plan cache.
-        (self.columns.iter()).all(|(_, planned)| unsafe { (*planned.0).is_valid })
+        !self.is_folded
+            && (self.columns.iter()).all(|(_, planned)| unsafe { (*planned.0).is_valid })
     }
 
     /// Compiles the expressions for the rows of one statement. Raises an error if the current user

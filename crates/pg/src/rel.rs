@@ -399,6 +399,7 @@ pub struct IndexForm {
 }
 
 /// Trigger of a table, copied from the relation cache.
+#[derive(PartialEq, Eq)]
 pub struct Trigger {
     /// OID of the trigger.
     pub oid: pg_sys::Oid,

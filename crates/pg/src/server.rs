@@ -206,6 +206,7 @@ variables! {
     parallel_setup_cost = parallel_setup_cost: f64;
     parallel_worker_number = ParallelWorkerNumber: i32;
     process_id = MyProcPid: i32;
+    standard_conforming_strings = standard_conforming_strings: bool;
     wal_level = wal_level: i32;
     work_mem = work_mem: i32;
 }

@@ -50,6 +50,8 @@ struct Conditions {
     user: Oid,
     /// Setting `IntervalStyle`, by which the server reads intervals in the trigger's arguments.
     interval_style: i32,
+    /// Setting by which the server reads string literals in conditions of the arguments.
+    standard_conforming_strings: bool,
 }
 
 struct Entry {
@@ -86,6 +88,7 @@ pub fn prepared<T: Prepared>(call: &TriggerCall, prepare: impl FnOnce(&TriggerCa
         trigger: call.trigger_oid(),
         user: server::GetUserId(),
         interval_style: server::interval_style(),
+        standard_conforming_strings: server::standard_conforming_strings(),
     };
     let lookup = LOOKUPS.get() + 1;
     LOOKUPS.set(lookup);
@@ -112,8 +115,10 @@ pub fn prepared<T: Prepared>(call: &TriggerCall, prepare: impl FnOnce(&TriggerCa
         last_lookup: lookup,
     };
     // Does not keep a state that was prepared while an object changed: parts of it can be older
-    // than the change.
-    if CHANGES.get() == changes {
+    // than the change. The server reads triggers when the statement begins, and a function that the
+    // statement calls can replace the trigger before the first row. Such a state is not kept either.
+    let is_current = || call.table().triggers().contains(&call.trigger());
+    if is_current() && CHANGES.get() == changes {
         keep(entry);
     }
     state
@@ -144,10 +149,10 @@ fn relations(table: Rel) -> Vec<Oid> {
     relations
 }
 
-/// Returns the hash values of the types of a table's columns, and of the base types of domains.
+/// Returns the hash values of the types of a table's columns, and of all types below a domain.
 fn type_hashes(table: Rel) -> Vec<u32> {
     let mut types: Vec<u32> = (table.attributes())
-        .flat_map(|column| [column.atttypid, catalog::base_type(column.atttypid)])
+        .flat_map(|column| catalog::with_types_below(column.atttypid))
         .map(server::type_hash)
         .collect();
     types.sort_unstable();
