@@ -115,8 +115,8 @@ pub fn prepared<T: Prepared>(call: &TriggerCall, prepare: impl FnOnce(&TriggerCa
         last_lookup: lookup,
     };
     // Does not keep a state that was prepared while an object changed: parts of it can be older
-    // than the change. The server reads triggers when the statement begins, and a function that the
-    // statement calls can replace the trigger before the first row. Such a state is not kept either.
+    // than the change. Nor does it keep the state of a replaced trigger: the server reads triggers
+    // when the statement begins, and a function that the statement calls can replace one.
     let is_current = || call.table().triggers().contains(&call.trigger());
     if is_current() && CHANGES.get() == changes {
         keep(entry);
