@@ -418,10 +418,19 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         shape.put_tid(&mut self.page, row_at, tid);
     }
 
-    /// Rewrites all entries in another shape. They must fit into the page in that shape.
+    /// Rewrites all entries in key order and in another shape. They must fit into the page in that
+    /// shape.
     pub(crate) fn reshape(&mut self, shape: Shape<N>) {
-        let entries: Vec<_> = self.entries().collect();
+        let entries = self.entries().collect();
+        self.rewrite_sorted(entries, shape);
+    }
+
+    /// Replaces all entries by `entries`, which it writes in key order and in the shape `shape`.
+    /// They must fit into the page in that shape.
+    fn rewrite_sorted(&mut self, mut entries: Vec<EntryKey<N>>, shape: Shape<N>) {
         debug_assert!(entries.len() <= shape.capacity());
+        // A stable sort is fast if most entries are in order.
+        entries.sort();
         self.clear();
         page::put_shape_bytes(&mut self.page, shape.to_bytes());
         self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
@@ -432,7 +441,8 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     /// shape. The right sibling of `right` becomes the right sibling of this leaf.
     pub(crate) fn merge<Q: Deref<Target = Page>>(&mut self, right: &Leaf<Q, N>) {
         let shape = self.shape_with(right);
-        if shape != self.shape() {
+        // Entries that follow an unsorted one do not count as sorted.
+        if shape != self.shape() || self.sorted() < self.count() {
             self.reshape(shape);
         }
         self.push_all(right.entries().map(|entry| (entry.key, entry.tid)));
@@ -467,13 +477,10 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
     /// Removes each entry for whose index `keep` returns false, like [`Leaf::retain`], and rewrites
     /// the other entries in key order.
     pub fn retain_in_order(&mut self, mut keep: impl FnMut(usize) -> bool) {
-        let mut entries: Vec<EntryKey<N>> = (self.entries().enumerate())
+        let entries = (self.entries().enumerate())
             .filter_map(|(index, entry)| keep(index).then_some(entry))
             .collect();
-        // A stable sort is fast if most entries are in order.
-        entries.sort();
-        self.clear();
-        self.push_all(entries.iter().map(|entry| (entry.key, entry.tid)));
+        self.rewrite_sorted(entries, self.shape());
     }
 
     /// Splits this leaf: moves the entries from `separator` on to `right`, a new leaf at `block`.
@@ -484,11 +491,9 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
         let shape = Shape::between(separator, self.high_key().as_ref(), narrow);
         let mut right = LeafMut::format_leaf(right, separator, shape);
         let entries: Vec<EntryKey<N>> = self.entries().collect();
-        let (mut stay, mut go): (Vec<EntryKey<N>>, Vec<EntryKey<N>>) =
+        let (stay, go): (Vec<EntryKey<N>>, Vec<EntryKey<N>>) =
             entries.iter().partition(|entry| **entry < *separator);
-        // A stable sort is fast if most entries are in order.
-        go.sort();
-        right.push_all(go.iter().map(|entry| (entry.key, entry.tid)));
+        right.rewrite_sorted(go, shape);
         right.set_right_sibling(self.right_sibling());
         self.set_right_sibling(Some((*separator, block)));
         let shape = Shape::between(&self.low_key(), Some(separator), narrow);
@@ -501,10 +506,7 @@ impl<P: DerefMut<Target = Page>, const N: usize> Leaf<P, N> {
             page::put_sorted(&mut self.page, in_order);
             self.push_all(stay[in_order..].iter().map(|entry| (entry.key, entry.tid)));
         } else {
-            stay.sort();
-            self.clear();
-            page::put_shape_bytes(&mut self.page, shape.to_bytes());
-            self.push_all(stay.iter().map(|entry| (entry.key, entry.tid)));
+            self.rewrite_sorted(stay, shape);
         }
     }
 }

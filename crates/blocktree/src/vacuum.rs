@@ -12,12 +12,15 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// A vacuum that removes at least 1/8 of a leaf's entries rewrites the leaf in key order. Later
+/// A vacuum that removes at least 1/32 of a leaf's entries rewrites the leaf in key order. Later
 /// searches for one prefix then read less of the page, but the log record of the rewrite contains
 /// most of it. A vacuum that removes fewer entries moves the leaf's last entries into the gaps,
-/// which changes less of the page. By default an automatic vacuum runs when a sixth of the rows are
-/// dead, so it rewrites most leaves.
-const REWRITE_SHARE_INVERSE: usize = 8;
+/// which changes less of the page.
+const REWRITE_SHARE_INVERSE: usize = 32;
+
+/// A vacuum also rewrites a leaf in key order if at least 1/4 of its entries are unsorted, even if
+/// it removes none. The rewrite logs about as many bytes as the insertion of these entries has.
+const UNSORTED_SHARE_INVERSE: usize = 4;
 
 /// Numbers of entries, rows and pages that a vacuum of one index has removed or left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +75,10 @@ impl<S: WritePages, const N: usize> Tree<'_, S, N> {
                 dead.clear();
                 dead.extend((0..count).map(|i| is_dead(leaf.tid(i))));
                 let removed = dead.iter().filter(|&&dead| dead).count();
-                if removed > 0 {
-                    let in_order = removed * REWRITE_SHARE_INVERSE >= count
+                let is_unsorted = (count - leaf.sorted()) * UNSORTED_SHARE_INVERSE >= count.max(1);
+                if removed > 0 || is_unsorted {
+                    let in_order = is_unsorted
+                        || removed * REWRITE_SHARE_INVERSE >= count
                         || self.store.logs_whole(&leaf.page);
                     self.store.change([&mut leaf.page], |[leaf]| {
                         let mut leaf = LeafMut::<N>::unchecked(leaf);

@@ -4,6 +4,7 @@ use crate::model::{Index, Model, random_rows};
 use neardup_blocktree::block_layout::BlockLayout;
 use neardup_blocktree::full_scan::FullScan;
 use neardup_blocktree::key::{Key, Tid};
+use neardup_blocktree::leaf::LeafRef;
 use neardup_blocktree::meta::MetaRef;
 use neardup_blocktree::plan::Plan;
 use neardup_blocktree::scan::Scan;
@@ -80,6 +81,40 @@ fn ten_rounds_of_new_rows_for_all_old_ones_keep_the_index_small() {
         assert!(index.store.blocks() < fresh / 4, "{}", index.store.blocks());
         index.assert_equals(&Model::new(), &mut rng, 2);
     }
+}
+
+/// Rounds of inserts and deletes, each followed by a vacuum, leave the leaves in key order.
+#[test]
+fn a_vacuum_restores_the_order_of_leaves() {
+    let mut rng = StdRng::seed_from_u64(2);
+    let mut model = Model::<1>::new();
+    for i in 0..20_000 {
+        model.insert(tid(i), Some([rng.random()]));
+    }
+    let index = Index::build(BlockLayout::<1>::new(0, 1).unwrap(), &model, 1 << 20);
+    for round in 1..6 {
+        for i in 0..2_000 {
+            let (tid, key) = (tid(round * 100_000 + i), Some([rng.random()]));
+            index.insert(&index.tree(), tid, key);
+            model.insert(tid, key);
+        }
+        let dead = |tid: Tid| tid.block % 12 == round;
+        index.vacuum(dead);
+        model.retain(|tid, _| !dead(*tid));
+        let (mut sorted, mut entries) = (0, 0);
+        for block in 1..index.store.blocks() {
+            let page = index.store.read(block);
+            if let Ok(leaf) = LeafRef::<1>::open(&page, block) {
+                (sorted, entries) = (sorted + leaf.sorted(), entries + leaf.count());
+            }
+        }
+        assert_eq!(entries, model.len());
+        assert!(
+            sorted * 20 >= entries * 19,
+            "{round}: {sorted} of {entries} in order"
+        );
+    }
+    index.assert_equals(&model, &mut rng, 2);
 }
 
 #[test]
