@@ -3208,7 +3208,7 @@ CREATE FUNCTION neardup_index_info(
     index regclass,
     OUT radius int, OUT similarity float8, OUT guaranteed_radius int,
     OUT guaranteed_similarity float8, OUT probed_radius int, OUT blocks int,
-    OUT permutations int, OUT after_reindex text,
+    OUT permutations int, OUT advice text,
     OUT rows bigint, OUT null_rows bigint, OUT pages bigint, OUT unused_pages bigint,
     OUT bytes_per_row float8, OUT leaf_fill float8,
     OUT candidates float8, OUT largest_bucket_entries bigint, OUT largest_bucket_row tid

@@ -9,7 +9,7 @@ use neardup_blocktree::bands::MAX_BANDS;
 use neardup_blocktree::block_layout::{
     BlockLayout, BlockLayoutError, MAX_PERMUTATIONS, max_radius,
 };
-use neardup_blocktree::build::Fill;
+use neardup_blocktree::build::{DEFAULT_LEAF_FILL, Fill};
 use neardup_blocktree::index_metric::IndexMetric;
 use neardup_blocktree::layout_choice;
 use neardup_blocktree::metric::{Metric, UsualBound};
@@ -28,7 +28,7 @@ const DEFAULT_RADIUS: c_int = -1;
 /// Maximum value of the option `radius`: the width in bits of the widest fingerprints.
 const MAX_RADIUS: c_int = 256;
 const MAX_BLOCKS: c_int = 64;
-const DEFAULT_FILL: c_int = 90;
+const DEFAULT_FILL: c_int = DEFAULT_LEAF_FILL as c_int;
 const MIN_FILL: c_int = 50;
 
 /// Kind of options that the server has assigned to neardup indexes (`add_reloption_kind`). Set when

@@ -5,7 +5,8 @@
 use std::rc::Rc;
 
 use neardup_blocktree::bands::Bands;
-use neardup_blocktree::info::{Info, LargestBucket};
+use neardup_blocktree::build::Fill;
+use neardup_blocktree::info::{Advice, Info, LargestBucket};
 use neardup_blocktree::key::Key;
 use neardup_blocktree::metric::UsualBound;
 use neardup_blocktree::page::PAGE_SIZE;
@@ -15,7 +16,7 @@ use pgrx::pg_sys;
 use crate::am::index::{Index, bound_of, words_of};
 use crate::am::inspection::open_for_one_pass;
 use crate::am::keys::with_words;
-use crate::am::layout_change::next_layout;
+use crate::am::layout_change::{Description, next_layout};
 use crate::am::options::BuildOptions;
 use crate::types::signature::similarity;
 use neardup_pg::acl;
@@ -51,9 +52,8 @@ fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_s
     let measured = with_words!(words_of(relations.index()), N => {
         let opened = open_for_one_pass::<N>(&relations, OldSnapshotCheck::NONE);
         let options = BuildOptions::from_index(relations.index());
-        let after_reindex =
-            |rows| next_layout(relations.table(), &opened, &options, rows).map(|it| it.to_string());
-        measure(&opened, acl::owns_table_of(index), after_reindex)
+        let next = |rows| next_layout(relations.table(), &opened, &options, rows);
+        measure(&opened, acl::owns_table_of(index), options.fill, next)
     });
     call.return_record(&columns(&measured))
 }
@@ -72,12 +72,13 @@ struct Measured {
 
 /// Reads the index and computes the result columns of both SQL functions. If `with_bits` is false
 /// (because the user does not own the table), columns that show bits of fingerprints are NULL.
-/// `after_reindex` returns a description of the layout that REINDEX would choose for a number of
-/// rows.
+/// `fill` is how full the next REINDEX packs pages. `next_layout` returns the layout that it would
+/// choose for a number of rows, if that differs from the present layout.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,
-    after_reindex: impl FnOnce(f64) -> Option<String>,
+    fill: Fill,
+    next_layout: impl FnOnce(f64) -> Option<Description>,
 ) -> Measured {
     let layout = &index.block_layout;
     let info = index.or_corrupt(index.tree().measure(layout));
@@ -97,6 +98,10 @@ fn measure<const N: usize>(
     let of_values = |value: fn(&Bands) -> usize| bands.map(value);
     let guaranteed = bands.map(|bands| similarity(bands.guaranteed(), bands.hashes()));
     let [radius, similarity] = bound_columns(index);
+    let advice = match next_layout(info.rows as f64) {
+        Some(next) => Some(format!("REINDEX changes the layout: {next}")),
+        None => (info.advice(pages, layout.permutations().len(), fill)).map(advice_text),
+    };
     Measured {
         info: [
             radius,
@@ -106,7 +111,7 @@ fn measure<const N: usize>(
             probed_radius_column(index, info.rows),
             of_bits(integer(layout.blocks().len() as u32)),
             integer(layout.permutations().len() as u32),
-            after_reindex(info.rows as f64).map(|text| varlena::build(&[text.as_bytes()])),
+            advice.map(|text| varlena::build(&[text.as_bytes()])),
             bigint(info.rows),
             bigint(info.null_rows),
             bigint(pages),
@@ -133,6 +138,14 @@ fn measure<const N: usize>(
             mask,
             bits,
         ],
+    }
+}
+
+/// Returns the column `advice` for an index whose layout stays.
+fn advice_text(advice: Advice) -> String {
+    match advice {
+        Advice::Reindex(saved) => format!("REINDEX makes the index {saved} % smaller"),
+        Advice::Fillfactor(fill) => format!("REINDEX with fillfactor = {fill}"),
     }
 }
 

@@ -2,6 +2,7 @@
 //! options of an index, and its expected costs.
 use neardup_blocktree::bands::tune::{self, Choice};
 use neardup_blocktree::block_layout::{BlockLayout, default_radius};
+use neardup_blocktree::build::DEFAULT_LEAF_FILL;
 use neardup_blocktree::layout_choice::{best_layout, search_cost};
 use neardup_blocktree::leaf;
 use neardup_blocktree::plan::Plan;
@@ -233,13 +234,14 @@ fn expected<const N: usize>(radius: u32, rows: f64, search_radius: i32) -> Expec
     let (plan, by_default) = (plan(&chosen), plan(&default));
     let cost = |plan: &Option<Plan<N>>| plan.as_ref().map_or(0.0, search_cost);
     let permutations = chosen.permutations().len();
+    let fill = f64::from(DEFAULT_LEAF_FILL) / 100.0;
     Expected {
         guaranteed_radius: chosen.radius(),
         blocks: chosen.blocks().len(),
         permutations,
         leading_bits: chosen.fewest_leading_bits(),
         candidates: plan.as_ref().map_or(0.0, |plan| plan.candidates(rows)),
-        bytes: permutations as f64 * leaf::expected_size(N, rows) / 0.9,
+        bytes: permutations as f64 * leaf::expected_size(N, rows) / fill,
         search_cost: cost(&plan),
         default_cost: cost(&by_default),
     }

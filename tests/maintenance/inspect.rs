@@ -130,3 +130,65 @@ fn pages_that_a_crash_left_over_are_counted_and_do_no_harm() -> Outcome {
         Ok(())
     })
 }
+
+/// The column `advice` is NULL for an index in good condition, and names a remedy that helps.
+#[test]
+fn advice_is_given_only_where_it_helps() -> Outcome {
+    let database = Database::create()?;
+    let mut client = database.connect()?;
+    let insert = |from: i64, to: i64| {
+        format!(
+            "INSERT INTO docs SELECT n, hashint8extended(n, 1)::fingerprint \
+             FROM generate_series({from}::bigint, {to}) AS n"
+        )
+    };
+    let advice = |client: &mut postgres::Client| {
+        let query = "SELECT advice, pages FROM neardup_index_info('docs_fp')";
+        let row = client.query_one(query, &[])?;
+        anyhow::Ok((row.get::<_, Option<String>>(0), row.get::<_, i64>(1)))
+    };
+    let rows = 100_000;
+    for (fill, is_steady) in [(80, true), (100, false)] {
+        client.batch_execute(&format!(
+            "DROP TABLE IF EXISTS docs; \
+             CREATE TABLE docs (id bigint, fp fingerprint) \
+                 WITH (autovacuum_enabled = off, vacuum_truncate = off); \
+             {}; CREATE INDEX docs_fp ON docs USING neardup (fp) \
+                 WITH (radius = 3, fillfactor = {fill})",
+            insert(1, rows)
+        ))?;
+        assert_eq!(advice(&mut client)?.0, None, "new, fillfactor {fill}");
+        // A tenth of the rows is replaced before each VACUUM.
+        for month in 0..8 {
+            let from = rows * (10 + month) / 10;
+            client.batch_execute(&insert(from + 1, from + rows / 10))?;
+            client.batch_execute(&format!(
+                "DELETE FROM docs WHERE ctid IN (SELECT ctid FROM docs \
+                 ORDER BY hashint8extended(id, {month}) LIMIT {})",
+                rows / 10
+            ))?;
+            client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
+        }
+        let (advised, _) = advice(&mut client)?;
+        match (is_steady, advised.as_deref()) {
+            (true, None) => (),
+            (false, Some("REINDEX with fillfactor = 75" | "REINDEX with fillfactor = 80")) => (),
+            _ => anyhow::bail!("after eight months, fillfactor {fill}: {advised:?}"),
+        }
+    }
+    // The index keeps the pages that VACUUM has freed, because the table has vacuum_truncate = off.
+    client.batch_execute("REINDEX INDEX docs_fp; DELETE FROM docs WHERE id % 10 > 0")?;
+    client.batch_execute("VACUUM (INDEX_CLEANUP ON) docs")?;
+    let (advised, pages) = advice(&mut client)?;
+    let advised = advised.context("advice after a mass delete")?;
+    client.batch_execute("REINDEX INDEX docs_fp")?;
+    let (after, left) = advice(&mut client)?;
+    assert_eq!(after, None, "after {advised}");
+    let saved = 100.0 * (1.0 - left as f64 / pages as f64);
+    let stated: f64 = (advised.strip_prefix("REINDEX makes the index "))
+        .and_then(|rest| rest.strip_suffix(" % smaller"))
+        .with_context(|| advised.clone())?
+        .parse()?;
+    assert!((saved - stated).abs() < 5.0, "{advised}, but {saved}");
+    Ok(())
+}

@@ -192,7 +192,7 @@ fn a_reindex_chooses_the_layout_again() -> Outcome {
          CREATE INDEX docs_i ON docs USING neardup (fp) WITH (radius = 3)",
     )?;
     let row = client.query_one(
-        "SELECT radius, guaranteed_radius, blocks, permutations, after_reindex \
+        "SELECT radius, guaranteed_radius, blocks, permutations, advice \
          FROM neardup_index_info('docs_i')",
         &[],
     )?;
@@ -200,16 +200,16 @@ fn a_reindex_chooses_the_layout_again() -> Outcome {
     assert_eq!(layout, [3, 3, 4, 4]);
     assert_eq!(row.get::<_, Option<&str>>(4), None);
     client.batch_execute("ALTER INDEX docs_i SET (radius = 0)")?;
-    let next = "radius 0, guaranteed radius 0, 1 block, 1 permutation";
+    let next = "REINDEX changes the layout: radius 0, guaranteed radius 0, 1 block, 1 permutation";
     let row = client.query_one(
-        "SELECT radius, permutations, after_reindex FROM neardup_index_info('docs_i')",
+        "SELECT radius, permutations, advice FROM neardup_index_info('docs_i')",
         &[],
     )?;
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (3, 4));
     assert_eq!(row.get::<_, Option<&str>>(2), Some(next));
     client.batch_execute("REINDEX INDEX docs_i")?;
     let row = client.query_one(
-        "SELECT radius, permutations, after_reindex FROM neardup_index_info('docs_i')",
+        "SELECT radius, permutations, advice FROM neardup_index_info('docs_i')",
         &[],
     )?;
     assert_eq!((row.get::<_, i32>(0), row.get::<_, i32>(1)), (0, 1));

@@ -24,6 +24,10 @@ pub trait BuildHost: TempFiles {
     fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 
+/// Default fill factor of leaves, in percent. The leaves have room for the inserts between two
+/// vacuums, if each vacuum removes as many entries as were inserted, up to a tenth of them.
+pub const DEFAULT_LEAF_FILL: u8 = 80;
+
 /// Fill factors of the pages of a new tree, in percent of their capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
@@ -48,11 +52,11 @@ impl Fill {
 }
 
 impl Default for Fill {
-    /// Returns fill factors of 90 percent, which leave room for some inserts before the first
-    /// split. PostgreSQL's btree fills leaves to 90 percent, too.
+    /// Returns the default fill factors: [`DEFAULT_LEAF_FILL`], and 90 percent for inner pages,
+    /// which get far fewer entries than leaves.
     fn default() -> Self {
         Fill {
-            leaf: 90,
+            leaf: DEFAULT_LEAF_FILL,
             inner: 90,
         }
     }

@@ -10,6 +10,8 @@
 //! keys are spread evenly over 2^p prefixes, it is 1 + (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
+use crate::build::Fill;
+use crate::inner;
 use crate::key::{Key, Tid};
 use crate::leaf;
 use crate::level_cursor::LevelCursor;
@@ -44,6 +46,28 @@ pub struct Info<const N: usize> {
     /// `None` if the probed permutations are empty.
     pub largest_bucket: Option<LargestBucket<N>>,
 }
+
+/// Change that would make an index smaller for a long time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// A REINDEX. The field is the share of the index that it would save, in percent.
+    Reindex(u8),
+    /// This fill factor of leaves, in percent, at the next REINDEX. Inserts between two vacuums
+    /// fill leaves that a build has packed, so that they are split.
+    Fillfactor(u8),
+}
+
+/// Share of its leaf space that an index uses at least if rows are inserted and deleted all the
+/// time and VACUUM runs. A REINDEX of such an index saves space only for a while.
+const MIN_STEADY_FILL: f64 = 0.55;
+/// Minimum share of its pages that a REINDEX must save to be worth its work.
+const MIN_SAVED: f64 = 0.25;
+/// Difference between the fill factor of a build and the fill of the leaves, in percent, from which
+/// another fill factor is better.
+const MIN_FILL_LOSS: f64 = 18.0;
+/// Number by which the advised fill factor exceeds the fill of the leaves, in percent. The leaves
+/// would have had this fill without the splits.
+const FILL_GAIN: f64 = 8.0;
 
 /// Bucket: the entries of one permutation that share their scope and all leading bits that a search
 /// within the guaranteed radius looks up. Such a search reads all entries of a bucket.
@@ -207,6 +231,27 @@ impl<const N: usize> Info<N> {
         }
     }
 
+    /// Returns the change that would make the index smaller for a long time. `pages` is its number
+    /// of pages, `permutations` the number of its permutations, and `fill` the option by which the
+    /// next REINDEX fills pages. `None` if no change pays.
+    pub fn advice(&self, pages: u64, permutations: usize, fill: Fill) -> Option<Advice> {
+        let filled = self.fill()?;
+        let built = f64::from(fill.leaf) / 100.0;
+        // The last leaf of each permutation is not full, also in a new index.
+        let new_leaves = self.leaf_pages as f64 * filled / built + permutations as f64 + 1.0;
+        let new_pages = 2.0 + new_leaves * (1.0 + 1.0 / inner::usual_count::<N>());
+        let saved = 1.0 - new_pages / pages as f64;
+        // The share counts unused pages, which inserts can use.
+        if saved >= MIN_SAVED && built * (1.0 - saved) < MIN_STEADY_FILL {
+            return Some(Advice::Reindex((100.0 * saved) as u8));
+        }
+        let loss = f64::from(fill.leaf) - 100.0 * filled;
+        let has_many_leaves = self.leaf_pages >= 20 * permutations as u64;
+        let better = (100.0 * filled + FILL_GAIN) / 5.0;
+        (loss >= MIN_FILL_LOSS && has_many_leaves)
+            .then(|| Advice::Fillfactor(5 * better.round() as u8))
+    }
+
     /// Returns the fill factor of the leaves that have an entry, from 0 to 1. `None` if there is no
     /// such leaf.
     pub fn fill(&self) -> Option<f64> {
@@ -226,4 +271,52 @@ fn prefix<const N: usize>(layout: &BlockLayout<N>, key: &Key<N>, bits: u32) -> (
         _ => key[layout.scope_words()] & u64::MAX << (64 - bits),
     };
     (scope, leading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the advice for an index of four permutations with `leaves` leaves that are `filled`
+    /// percent full, and with `unused` unused pages. Its fill factor is `fill` percent.
+    fn advice(leaves: u64, filled: u64, unused: u64, fill: u8) -> Option<Advice> {
+        let info = Info::<1> {
+            leaf_pages: leaves,
+            inner_pages: leaves.div_ceil(300) + 1,
+            capacity: 700 * leaves,
+            entries: 7 * leaves * filled,
+            ..Info::default()
+        };
+        let pages = 1 + info.leaf_pages + info.inner_pages + unused;
+        let fill = Fill {
+            leaf: fill,
+            ..Fill::default()
+        };
+        info.advice(pages, 4, fill)
+    }
+
+    #[test]
+    fn a_new_or_steady_index_gets_no_advice() {
+        assert_eq!(advice(4_000, 80, 0, 80), None);
+        assert_eq!(advice(4_000, 50, 0, 50), None);
+        assert_eq!(advice(4_000, 74, 300, 80), None);
+        assert_eq!(advice(4_000, 76, 300, 90), None);
+        // The last leaves of a small index are nearly empty, also after a REINDEX.
+        assert_eq!(advice(5, 10, 0, 80), None);
+        assert_eq!(advice(40, 60, 0, 80), None);
+        assert_eq!(Info::<1>::default().advice(9, 4, Fill::default()), None);
+    }
+
+    #[test]
+    fn a_bloated_index_needs_a_reindex() {
+        // Deleted rows before the next vacuum merges leaves, and unused pages after it.
+        assert_eq!(advice(4_000, 40, 0, 80), Some(Advice::Reindex(49)));
+        assert_eq!(advice(1_000, 75, 3_000, 80), Some(Advice::Reindex(76)));
+    }
+
+    #[test]
+    fn leaves_that_inserts_have_split_need_room() {
+        assert_eq!(advice(4_000, 67, 100, 90), Some(Advice::Fillfactor(75)));
+        assert_eq!(advice(4_000, 61, 100, 80), Some(Advice::Fillfactor(70)));
+    }
 }

@@ -125,7 +125,7 @@ SELECT reltuples = (SELECT count(*) FROM sets) AS counted FROM pg_class
 
 -- Information about the index.
 SELECT radius, similarity, guaranteed_radius, guaranteed_similarity, probed_radius, blocks,
-    permutations, after_reindex, rows, null_rows, bytes_per_row > 0 AS has_size,
+    permutations, advice, rows, null_rows, bytes_per_row > 0 AS has_size,
     leaf_fill > 40 AS is_filled, candidates > 1 AS has_candidates, largest_bucket_entries
 FROM neardup_index_info('sets_tags');
 SELECT fingerprint_bits, scope_columns, leading_bits, hashes, bands, band_rows, entries,

@@ -3,6 +3,7 @@
 //! all positions of at least one band. The SQL function `neardup_tune` reports the choice.
 
 use super::{Bands, MAX_BANDS};
+use crate::build::DEFAULT_LEAF_FILL;
 use crate::leaf;
 
 /// Assumed Jaccard similarity of unrelated documents, which share boilerplate and frequent phrases.
@@ -10,7 +11,7 @@ use crate::leaf;
 pub const BACKGROUND: f64 = 0.1;
 
 /// Share of a leaf that a build fills with entries.
-const FILL: f64 = 0.9;
+const FILL: f64 = DEFAULT_LEAF_FILL as f64 / 100.0;
 
 /// Number of bands and of positions per band. Methods estimate recall, candidates and size.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -20,6 +20,12 @@ use rand::rngs::StdRng;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// Fill factors of the pages. Few inserts make a leaf full.
+pub const FILL: Fill = Fill {
+    leaf: 90,
+    inner: 90,
+};
+
 pub type Model<const N: usize> = BTreeMap<Tid, Option<Key<N>>>;
 
 pub struct Index<const N: usize> {
@@ -47,7 +53,7 @@ impl<const N: usize> Index<N> {
             layout.radius(),
             &mut with,
             &mut without,
-            Fill::default(),
+            FILL,
         );
         Index {
             store,
@@ -171,8 +177,7 @@ impl<const N: usize> Index<N> {
     /// Takes rows away.
     pub fn vacuum(&self, is_dead: impl FnMut(Tid) -> bool) -> VacuumStats {
         let (tree, null_permutation) = (self.tree(), self.layout.null_permutation());
-        tree.vacuum(null_permutation, Fill::default(), is_dead)
-            .unwrap()
+        tree.vacuum(null_permutation, FILL, is_dead).unwrap()
     }
 
     /// Everything at once: the invariants, all rows, and searches of all kinds of plans.
