@@ -23,7 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Measure the speed of neardup beside btree indexes, sequential scans and other programs
-    Bench(bench::Options),
+    Bench(Box<bench::Options>),
     /// Measure which share of the similar documents fingerprints find, on sets of documents with
     /// known similarities
     Eval(eval::Options),

@@ -309,7 +309,8 @@ impl Contender {
             Contender::Neardup => {
                 vec![on_docs(
                     "docs_neardup",
-                    "USING neardup (fp bigint_hamming_ops) WITH (radius = 3)",
+                    "USING neardup (fp bigint_hamming_ops) \
+                     WITH (radius = 3, fillfactor = 90)",
                 )]
             }
             Contender::Blocks => (0..4)

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: compares neardup with other indexes, functions and libraries.
 //! docs/benchmarks.md explains what each option measures.
+mod ageing;
 mod baseline;
 mod blocking;
 mod build;
@@ -74,6 +75,30 @@ pub struct Options {
     /// takes some 15 minutes and 20 GB of disk
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters"])]
     growth: bool,
+    /// Measure only the ageing of an index: simulates months in which a share of the rows is
+    /// replaced, with a VACUUM each month, and compares the index with a new one; a simulation of
+    /// 300,000 rows takes about a minute
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters", "growth"])]
+    ageing: bool,
+    /// With --ageing: number of months
+    #[arg(long, default_value_t = 36, requires = "ageing")]
+    months: u32,
+    /// With --ageing: kinds of the simulated indexes
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "radius6",
+        requires = "ageing"
+    )]
+    kinds: Vec<ageing::Kind>,
+    /// With --ageing: percentages of the rows that are replaced each month
+    #[arg(long, value_delimiter = ',', default_value = "10", requires = "ageing")]
+    turnover: Vec<u32>,
+    /// With --ageing: values of the option fillfactor
+    #[arg(long, value_delimiter = ',', default_value = "90", requires = "ageing")]
+    fillfactor: Vec<u32>,
     /// Measure only the way from texts to clusters of near-duplicates: CREATE INDEX on
     /// simhash(body) or minhash(body), then neardup_clusters_by_key
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
@@ -86,8 +111,8 @@ pub struct Options {
     /// with the same documents as well [default: 50000]
     #[arg(long, value_name = "NUMBER", requires = "peers")]
     peer_rows: Option<u64>,
-    /// With --growth: write the plot to this SVG file
-    #[arg(long, value_name = "FILE", requires = "growth")]
+    /// With --growth or --ageing: write the plot to this SVG file
+    #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Compare the ratios of this run with those in crates/bench/baseline.json, which has ratios
     /// for one million and for ten million rows; exit with 1 if a ratio got worse
@@ -173,6 +198,9 @@ pub fn command(choice: &PgChoice, options: &Options) -> Result<ExitCode> {
     }
     if options.growth {
         return bench_growth(instance, options);
+    }
+    if options.ageing {
+        return bench_ageing(instance, options);
     }
     bench_searches(instance, options)
 }
@@ -315,6 +343,40 @@ fn bench_growth(instance: &Instance, options: &Options) -> Result<ExitCode> {
     result["machine"] = machine.json();
     result["load"] = json!([before, machine::load()]);
     let name = format!("growth-{}", options.rows);
+    write(&result, &name, options.json.as_deref())
+}
+
+/// Runs `--ageing` on its own server: one simulation for each combination of the options.
+fn bench_ageing(instance: &Instance, options: &Options) -> Result<ExitCode> {
+    // A signature with its index entries takes twelve times as much as a fingerprint. Updated rows
+    // and the new index also need space.
+    let signatures = options.kinds.contains(&ageing::Kind::Signatures);
+    let rows = if signatures { 24 } else { 2 } * options.rows;
+    let server = start(instance, &settings(rows, options.shared_buffers.as_deref()))?;
+    let mut session = Session::open(&server.conninfo("postgres"))?;
+    session.run(&format!("CREATE EXTENSION {}", extension::NAME))?;
+    let machine = Machine::ask(&mut session)?;
+    let before = machine::load();
+    let mut simulations = Vec::new();
+    for &kind in &options.kinds {
+        for &turnover in &options.turnover {
+            for &fill in &options.fillfactor {
+                let setup = ageing::Setup {
+                    kind,
+                    rows: options.rows,
+                    turnover,
+                    fill,
+                    months: options.months,
+                };
+                simulations.push(ageing::simulate(&mut session, setup)?);
+            }
+        }
+    }
+    println!("{}", machine.line());
+    let mut result = ageing::report(&simulations, options.svg.as_deref())?;
+    result["machine"] = machine.json();
+    result["load"] = json!([before, machine::load()]);
+    let name = format!("ageing-{}", options.rows);
     write(&result, &name, options.json.as_deref())
 }
 
