@@ -172,7 +172,7 @@ fn advice_is_given_only_where_it_helps() -> Outcome {
         let (advised, _) = advice(&mut client)?;
         match (is_steady, advised.as_deref()) {
             (true, None) => (),
-            (false, Some("REINDEX with fillfactor = 75" | "REINDEX with fillfactor = 80")) => (),
+            (false, Some("REINDEX with fillfactor = 80")) => (),
             _ => anyhow::bail!("after eight months, fillfactor {fill}: {advised:?}"),
         }
     }

@@ -10,7 +10,7 @@
 //! keys are spread evenly over 2^p prefixes, it is 1 + (N - 1) / 2^p.
 
 use crate::block_layout::BlockLayout;
-use crate::build::Fill;
+use crate::build::{DEFAULT_LEAF_FILL, Fill};
 use crate::inner;
 use crate::key::{Key, Tid};
 use crate::leaf;
@@ -52,22 +52,27 @@ pub struct Info<const N: usize> {
 pub enum Advice {
     /// A REINDEX. The field is the share of the index that it would save, in percent.
     Reindex(u8),
-    /// This fill factor of leaves, in percent, at the next REINDEX. Inserts between two vacuums
-    /// fill leaves that a build has packed, so that they are split.
+    /// A lower fill factor of leaves, in percent, for the next REINDEX. The leaves of a build with
+    /// the present fill factor were too full for the inserts between two vacuums, so that they were
+    /// split.
     Fillfactor(u8),
 }
 
-/// Share of its leaf space that an index uses at least if rows are inserted and deleted all the
-/// time and VACUUM runs. A REINDEX of such an index saves space only for a while.
-const MIN_STEADY_FILL: f64 = 0.55;
-/// Minimum share of its pages that a REINDEX must save to be worth its work.
+/// Minimum share of its leaf space that an index uses in the long run, if rows are inserted and
+/// deleted all the time and VACUUM runs. A REINDEX of an index that uses at least this share saves
+/// space only for a while, so it is not advised. Simulated indexes used 0.55 or more (`cargo xtask
+/// bench --ageing`).
+const MIN_STEADY_FILL: f64 = 0.5;
+/// A REINDEX is advised only if it saves at least this share of the pages of the index.
 const MIN_SAVED: f64 = 0.25;
-/// Difference between the fill factor of a build and the fill of the leaves, in percent, from which
-/// another fill factor is better.
+/// Another fill factor is advised only if the leaves are emptier than a build fills them by at
+/// least this difference, in percent of their capacity.
 const MIN_FILL_LOSS: f64 = 18.0;
-/// Number by which the advised fill factor exceeds the fill of the leaves, in percent. The leaves
-/// would have had this fill without the splits.
-const FILL_GAIN: f64 = 8.0;
+/// The advised fill factor is lower than the present one by at least this number, in percent. It is
+/// at most [`DEFAULT_LEAF_FILL`].
+const FILL_STEP: u8 = 10;
+/// The advised fill factor is at least this number, in percent.
+const MIN_ADVISED_FILL: u8 = 60;
 
 /// Bucket: the entries of one permutation that share their scope and all leading bits that a search
 /// within the guaranteed radius looks up. Such a search reads all entries of a bucket.
@@ -247,9 +252,9 @@ impl<const N: usize> Info<N> {
         }
         let loss = f64::from(fill.leaf) - 100.0 * filled;
         let has_many_leaves = self.leaf_pages >= 20 * permutations as u64;
-        let better = (100.0 * filled + FILL_GAIN) / 5.0;
-        (loss >= MIN_FILL_LOSS && has_many_leaves)
-            .then(|| Advice::Fillfactor(5 * better.round() as u8))
+        let better = (fill.leaf.saturating_sub(FILL_STEP)).min(DEFAULT_LEAF_FILL);
+        (loss >= MIN_FILL_LOSS && has_many_leaves && better >= MIN_ADVISED_FILL)
+            .then_some(Advice::Fillfactor(better))
     }
 
     /// Returns the fill factor of the leaves that have an entry, from 0 to 1. `None` if there is no
@@ -299,8 +304,8 @@ mod tests {
     fn a_new_or_steady_index_gets_no_advice() {
         assert_eq!(advice(4_000, 80, 0, 80), None);
         assert_eq!(advice(4_000, 50, 0, 50), None);
-        assert_eq!(advice(4_000, 74, 300, 80), None);
-        assert_eq!(advice(4_000, 76, 300, 90), None);
+        assert_eq!(advice(4_000, 73, 300, 80), None);
+        assert_eq!(advice(4_000, 65, 300, 70), None);
         // The last leaves of a small index are nearly empty, also after a REINDEX.
         assert_eq!(advice(5, 10, 0, 80), None);
         assert_eq!(advice(40, 60, 0, 80), None);
@@ -316,7 +321,9 @@ mod tests {
 
     #[test]
     fn leaves_that_inserts_have_split_need_room() {
-        assert_eq!(advice(4_000, 67, 100, 90), Some(Advice::Fillfactor(75)));
-        assert_eq!(advice(4_000, 61, 100, 80), Some(Advice::Fillfactor(70)));
+        assert_eq!(advice(4_000, 58, 100, 90), Some(Advice::Fillfactor(80)));
+        assert_eq!(advice(4_000, 64, 100, 90), Some(Advice::Fillfactor(80)));
+        assert_eq!(advice(4_000, 55, 100, 80), Some(Advice::Fillfactor(70)));
+        assert_eq!(advice(4_000, 50, 0, 100), Some(Advice::Fillfactor(80)));
     }
 }
