@@ -38,17 +38,17 @@ const IN_ORDER: f64 = 80.0;
 /// index-only scan checks each row by a descent and a pass through a leaf.
 const STILL_THERE: f64 = 150.0;
 /// Factor on the cost of an ordered scan after its first row, if the query also has conditions that
-/// the index does not evaluate. With LIMIT, the planner assumes that the scan ends early, in
-/// proportion to the rows that it expects to pass these conditions. If fewer rows pass, the scan
-/// may return the whole index, which takes eight times as long as a sequential scan. With the
-/// factor, the planner chooses the ordered scan only if it expects another plan to cost about three
-/// times as much or more.
+/// the index does not evaluate. With LIMIT, the planner assumes that the scan ends as soon as
+/// enough rows fulfil these conditions. If fewer rows fulfil them than the planner expects, the
+/// scan may return the whole index, which takes eight times as long as a sequential scan. With the
+/// factor, the planner chooses the ordered scan only if every other plan seems to cost at least
+/// about three times as much.
 const FILTERED_ORDER: f64 = 3.0;
-/// Cost of comparing the signature of a fetched row, in units of `cpu_operator_cost`. The planner
-/// adds its own cost of fetching the row. An exhaustive search compares each row whose sketch (the
-/// summary of its signature in the index) is near enough. Measured on 3,000 rows, nearly all with
-/// near sketches: 1.7 us for each row. The alternative plan, a nested loop of sequential scans,
-/// took a tenth of that time for each row.
+/// Cost of comparing the signature or array of a fetched row, in units of `cpu_operator_cost`. The
+/// planner adds its own cost of fetching the row. An exhaustive search compares each row whose
+/// sketch (the summary of its signature in the index) is near enough. This took 1.7 us for each of
+/// 3,000 rows, nearly all with near sketches. A nested loop of sequential scans, the other plan for
+/// a join, took a tenth of that time for each row.
 const RECHECK: f64 = 60.0;
 
 /// Estimated cost of an index scan, as `amcostestimate` returns it.
@@ -132,9 +132,9 @@ pub fn search_cost(index: Rel, radius: u32) -> f64 {
     })
 }
 
-/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. The
-/// planner does not count these pages for an index-only scan, because usually such a scan does not
-/// read them. On a standby it does.
+/// Returns the cost of reading the all-visible pages of the table when `rows` rows are fetched. For
+/// an index-only scan the planner does not count these pages, because such a scan usually does not
+/// read them. On a standby the scan must read them, so the caller adds this cost.
 fn visible_pages_cost(path: &ScanPath, rows: f64) -> f64 {
     let (random, _) = page_costs(path.table.reltablespace);
     path.pages_fetched(rows, path.table.pages) * path.table.allvisfrac * random
@@ -194,9 +194,9 @@ struct Work {
     after_first: Reads,
     /// Number of rows that are sorted before the first row is returned.
     sorted_first: f64,
-    /// Share of the table's rows that the server must fetch to check the conditions, if the search
-    /// also finds many rows that do not fulfil them. 0 if it finds few such rows. The server then
-    /// fetches about as many rows as fulfil the conditions.
+    /// Share of the table's rows that the server must fetch to check the conditions. 0 if nearly
+    /// all rows that the search finds fulfil the conditions. The planner's own estimate of the
+    /// fetched rows is then right.
     fetched: f64,
 }
 

@@ -90,10 +90,10 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_pages(IndexPages::new(index, OldSnapshotCheck::from_active()))
     }
 
-    /// Opens an index with the data that the current transaction has cached for it, for a caller
-    /// that opens the index for each row. The index stays locked until the transaction ends. Pages
-    /// are read without the check that they still have all rows that a snapshot sees. A caller that
-    /// reads for a snapshot must set this check by [`IndexPages::set_check`].
+    /// Opens an index for a caller that opens it for each row. Uses the data that the current
+    /// transaction has cached for the index. The index stays locked until the transaction ends.
+    /// Does not check that the pages still have all rows that a snapshot sees. A caller that reads
+    /// for a snapshot must set this check by [`IndexPages::set_check`].
     pub fn open_cached(index: Rel<'a>) -> Self {
         let cache = index_cache::cache_of(index, cached(index).serial);
         let pages = IndexPages::new(index, OldSnapshotCheck::NONE);
@@ -101,8 +101,9 @@ impl<'a, const N: usize> Index<'a, N> {
         Self::with_all(pages, blocks, Some(cache))
     }
 
-    /// Opens an index like [`Index::open`], but reads it through `pages`. The caller can thus
-    /// choose the check of pages and a ring of buffers.
+    /// Opens an index like [`Index::open`], but reads it through `pages`. The caller makes `pages`
+    /// with an [`OldSnapshotCheck`], which is applied to each page that is read, and with a ring of
+    /// buffers if the pages should not fill shared buffers.
     pub fn with_pages(pages: IndexPages<'a>) -> Self {
         let blocks = pages.blocks();
         Self::with_all(pages, blocks, None)
@@ -163,10 +164,10 @@ impl<'a, const N: usize> Index<'a, N> {
     }
 
     /// Returns the row that this transaction has just added, if no other row was near it at that
-    /// moment, and removes it from the cache. The search that checks the exclusion constraint need
-    /// not run for such a row: it would find only the row itself, which the server ignores. Returns
-    /// `None` if another row may have been near, or if the index is not for an exclusion
-    /// constraint.
+    /// moment, and removes it from the cache. The search that checks the exclusion constraint can
+    /// be skipped for such a row: it would find only the row itself, which the server ignores.
+    /// Returns `None` if another row may have been near, if the index is not for an exclusion
+    /// constraint, or if it was opened without the cache.
     pub fn take_lone_row(&self) -> Option<LoneRow> {
         self.cache.as_ref()?.leaves.take_lone_row()
     }

@@ -10,8 +10,9 @@ use neardup_pg::compat::OldSnapshotCheck;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::pages::IndexPages;
 
-/// Opens an index for a caller that reads each page once. `check` is applied to each page that is
-/// read. The pages use a ring of buffers, so they do not displace other pages from shared buffers.
+/// Opens an index for a caller that reads each page once. The pages use a ring of buffers, so they
+/// do not displace other pages from shared buffers. `check` raises an error if a page may have lost
+/// rows that its snapshot sees.
 pub fn open_for_one_pass<const N: usize>(
     relations: &LockedIndex,
     check: OldSnapshotCheck,
@@ -22,7 +23,7 @@ pub fn open_for_one_pass<const N: usize>(
 }
 
 /// Opens an index for a caller that may read pages repeatedly. The pages may use all shared
-/// buffers. `check` is applied to each page that is read.
+/// buffers. `check` raises an error if a page may have lost rows that its snapshot sees.
 pub fn open<const N: usize>(relations: &LockedIndex, check: OldSnapshotCheck) -> Index<'_, N> {
     Index::with_pages(IndexPages::new(relations.index(), check))
 }

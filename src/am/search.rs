@@ -18,7 +18,8 @@ pub struct Purpose {
     pub index_only: bool,
     /// True if the scan also returns rows of transactions that are still running.
     pub sees_uncommitted: bool,
-    /// Check that the search makes on each page that it reads, for the snapshot of the scan.
+    /// Check of each page that the search reads. It raises an error if the page may have lost rows
+    /// that the snapshot of the scan sees.
     pub check: OldSnapshotCheck,
 }
 

@@ -40,11 +40,14 @@ pub struct Column {
 }
 
 impl Column {
-    /// Opens the table `oid` to read the column `name` or, without a name, its only fingerprint
-    /// column. Returns `None` if there is no such column, or if the table has signatures and the
-    /// bound is not a radius. The caller must then search an index instead. Raises an error unless
-    /// the caller may read the column. `function` is one of the extension's functions. The
-    /// extension's types are in the same schema.
+    /// Opens the table `oid` to read its fingerprint column `name`. Without a name, reads the only
+    /// fingerprint column. Raises an error if the table has several and `name` is `None`, or if the
+    /// user may not read the column.
+    ///
+    /// Returns `None` if there is no such column. Also returns `None` if the named column (without
+    /// a name, any column) has signatures and `bound` is not a radius. In both cases, the caller
+    /// must search an index instead. `function` is one of the extension's functions, in whose
+    /// schema the extension's types are found.
     pub fn open(
         function: pg_sys::Oid,
         oid: pg_sys::Oid,
@@ -162,7 +165,8 @@ impl<const N: usize> RowComparison<N> for ColumnComparison {
     }
 }
 
-/// Passes the rows that `for_each` visits to `visit`, in batches of [`BATCH_ROWS`] rows.
+/// Collects the rows that `for_each` visits into batches of [`BATCH_ROWS`] rows, and calls `visit`
+/// for each batch. The last batch may be smaller or empty.
 fn in_batches<const N: usize>(
     for_each: impl FnOnce(&mut dyn FnMut(Key<N>, Tid)),
     visit: VisitBatch<N>,
@@ -180,8 +184,8 @@ fn in_batches<const N: usize>(
     visit(&keys, &rows);
 }
 
-/// Passes the first row of each distinct fingerprint in `sort` to `visit`: the fingerprint, and the
-/// row's address.
+/// Calls `visit` once for each distinct fingerprint in `sort`, with the fingerprint and the address
+/// of the first row that has it.
 fn for_each_distinct<const N: usize>(
     sort: &mut ExternalSort<TempSpace, N>,
     visit: &mut dyn FnMut(Key<N>, Tid),

@@ -156,9 +156,10 @@ fn examples_argument(examples: i32) -> usize {
     examples as usize
 }
 
-/// Returns the number of pairs at each distance within a bound, counted in an index or estimated by
-/// a sample of its rows. Also returns the bound, which is the default bound if the caller passed
-/// none.
+/// Counts the pairs of rows at each distance within `bound`, in the index with the OID `index`. If
+/// `arguments` asks for a sample, estimates the numbers by comparing only a sample of the rows with
+/// all rows. Also returns the bound of the search, which is the default bound if `bound` is `None`.
+/// `function` is the extension's function being called.
 fn count_index(
     function: pg_sys::Oid,
     index: pg_sys::Oid,
@@ -267,9 +268,9 @@ impl<const N: usize> RowComparison<N> for FingerprintComparison<'_> {
     }
 }
 
-/// Compares `sample_rows` randomly chosen entries of a fingerprint index with all entries, and adds
-/// the near pairs to `counts`. Considers only the entries in `wanted`, whose rows meet the caller's
-/// filter.
+/// Compares `sample_rows` randomly chosen entries of a fingerprint index with all entries. Adds the
+/// near pairs to `counts`, and returns it. Considers only the entries in `wanted`, whose rows meet
+/// the caller's filter.
 fn sample_fingerprints<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

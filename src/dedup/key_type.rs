@@ -41,8 +41,8 @@ impl KeyType {
         self.0
     }
 
-    /// Returns SQL that converts an expression to this type. The server rejects an expression that
-    /// returns a set, because sets are not allowed inside COALESCE.
+    /// Returns SQL that converts an expression to this type. The SQL contains COALESCE, in which
+    /// the server does not allow an expression that returns a set.
     pub fn sql(self, expression: &[u8]) -> Vec<u8> {
         let name = server::format_type_be(self.0).unwrap_or_default();
         [

@@ -87,8 +87,8 @@ impl Progress {
         progress
     }
 
-    /// Adds `units` to the number of completed units. Reports it if a report is due, but reads the
-    /// clock only once in [`STEPS`] units.
+    /// Adds `units` to the number of completed units, and reports the number if a report is due.
+    /// Reads the clock for that only once in [`STEPS`] units.
     #[inline]
     pub fn advance(&mut self, units: u64) {
         self.done += units;

@@ -66,10 +66,10 @@ impl Spans {
 /// List of row addresses in ascending order. The number of a row is its position in the list,
 /// counted from 0.
 pub struct RowNumbers {
-    /// Offset of each row in its block.
+    /// Offset of each row in its block, indexed by row number.
     offsets: Paged<TempSpace>,
-    /// The number of each block's first row, then the number of all rows. A block without a row has
-    /// the number of the next block's first row.
+    /// Number of the first row of each block, indexed by block number. A block without rows has the
+    /// number of the first row after it. One more element at the end has the number of all rows.
     first_of_block: Paged<TempSpace>,
     /// Number of blocks in `first_of_block`.
     blocks: u32,
@@ -100,8 +100,9 @@ impl RowNumbers {
         self.first_of_block.set(files, self.blocks, self.count);
     }
 
-    /// Sets the number of the first row of each block up to `blocks - 1`, if it is not set yet. The
-    /// next row is in that block.
+    /// Adds the blocks up to `blocks - 1`, the block of the next row, to `first_of_block`. Each
+    /// added block gets the number of the next row: the last one because this row is its first, and
+    /// the others because they have no rows. Does nothing if the blocks have been added already.
     fn begin_blocks(&mut self, files: &mut TempSpace, blocks: u64) {
         self.first_of_block.grow(files, blocks as usize);
         while u64::from(self.blocks) < blocks {

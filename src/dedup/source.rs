@@ -23,12 +23,14 @@ use neardup_pg::rel::{OpenRelation, Rel};
 use neardup_pg::spi;
 use neardup_pg::value::Value;
 
-/// Returns the OID of the index that a caller names, or of the only matching index on a named
-/// table. If both signatures and fingerprints are indexed, a radius selects the fingerprints. A
-/// similarity, or no bound, selects the signatures. Among several indexes on one signature column,
-/// selects the index that suits the caller's similarity best. Raises an error if no index or
-/// several match, or if the caller may not read the table. The schema of `function` is used to find
-/// the extension's types.
+/// Returns the OID of the index `relation` or, if `relation` is a table, of its only matching
+/// index. `column` is the caller's column name, which restricts the choice to indexes on this
+/// column. If both signatures and fingerprints are indexed, a radius in `bound` selects the
+/// fingerprints. A similarity, or no bound, selects the signatures. Among several indexes on one
+/// signature column, selects the index that suits the similarity best.
+///
+/// Raises an error if no index or several match, or if the user may not read the table. The schema
+/// of `function` is used to find the extension's types.
 pub fn find_index(
     function: pg_sys::Oid,
     relation: pg_sys::Oid,
@@ -237,9 +239,10 @@ fn choose(
     }
 }
 
-/// Selects one of several usable indexes on the same fingerprint or signature column. Prefers
-/// indexes without a scope, and indexes on the column itself. Raises an error if the choice is
-/// ambiguous.
+/// Selects one of the indexes `usable`, which are on the same fingerprint or signature column.
+/// Prefers indexes without a scope, and indexes on the column itself. Of several such indexes on
+/// signatures, selects the one that suits the bound in `wanted` best. Raises an error if the choice
+/// is ambiguous, or if the indexes have different bounds and `wanted` does not allow that.
 fn choose_on_column(table: Rel, usable: Vec<&Candidate>, wanted: Wanted) -> pg_sys::Oid {
     const HINT: &str = "Pass the index instead of the table.";
     let oid = table.oid();

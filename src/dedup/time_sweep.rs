@@ -83,9 +83,9 @@ impl Sweep {
     }
 }
 
-/// Passes some pairs of nodes whose times are near each other to `push`. The two nodes of a pair
-/// may be from one range. The passed pairs connect the same nodes as all pairs with near times
-/// would, but are fewer than the nodes. `nodes` are two ranges as in [`Sweep::new`].
+/// Links nodes whose times are near each other: passes pairs of such nodes to `push`. Omits a pair
+/// if its nodes are already connected by other passed pairs, so there are fewer pairs than nodes.
+/// `nodes` are two ranges as in [`Sweep::new`]. The two nodes of a pair may be from one range.
 pub fn for_each_link(files: &mut TempSpace, nodes: [Range<u32>; 2], spans: &mut Spans, push: Push) {
     let mut merge = Merge::new(nodes);
     // Node whose time ends last among the previous nodes. If the time of a later node overlaps that

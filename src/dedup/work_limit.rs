@@ -152,8 +152,8 @@ fn tell_approximate(relations: &LockedIndex, bands: &Bands, bound: SignatureBoun
     .report();
 }
 
-/// Raises error 54000: an exhaustive search of signatures takes too much work. `work` has its
-/// numbers of comparisons and candidates. `otherwise` is the start of the hint.
+/// Raises error 54000: an exhaustive search of signatures takes too much work. `work` has the
+/// numbers of rows, comparisons and candidates of the search. `otherwise` is the start of the hint.
 fn refuse_signatures(
     relations: &LockedIndex,
     bands: &Bands,
@@ -196,7 +196,8 @@ fn refuse_signatures(
 }
 
 /// Raises error 54000 if a search of a fingerprint index exceeds the radius that the index was
-/// built for and takes too much work.
+/// built for and takes too much work. `plan` has the radius of the search and its estimated time. A
+/// search of a small index is always allowed.
 pub fn check_fingerprints<const N: usize>(
     relations: &LockedIndex,
     index: &Index<N>,
@@ -275,8 +276,8 @@ fn make_index(relations: &LockedIndex, options: &str) -> String {
 }
 
 /// Raises error 54000: a search has a wider bound than the index was built for, and takes too much
-/// work. `limit` and `work` are texts for the error's detail, and `hint` and `otherwise` for its
-/// hint.
+/// work. The detail of the error is `limit`, which states the two bounds, then `work`, which states
+/// the work. The hint is `otherwise`, then `hint`.
 fn too_much(
     relations: &LockedIndex,
     limit: String,

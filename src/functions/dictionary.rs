@@ -165,8 +165,9 @@ fn parse(value: &[u8]) -> Result<UserWords, Refusal> {
     })
 }
 
-/// Sum of the version numbers of both settings when this process last loaded the dictionary and
-/// compared its words. If the present sum differs, a setting has changed since.
+/// Sum of the version numbers of both settings when this process last called [`load`] successfully.
+/// A different present sum shows that a setting has changed since, so that the dictionary must be
+/// loaded and the hash of its words compared again.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 
 /// Defines the two settings of jieba. If the library is being preloaded, also loads the dictionary.

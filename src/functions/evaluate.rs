@@ -37,8 +37,8 @@ struct Line {
     f1: Option<f64>,
 }
 
-/// Allowance for rounding errors in a recall, which is a quotient of sums of weights. A recall that
-/// misses the wanted one by no more than this is sufficient.
+/// Allowance for rounding errors in a recall, which is a quotient of sums of weights. A recall is
+/// sufficient if it is below the required recall by at most this number.
 const ROUNDING: f64 = 1e-9;
 
 /// `neardup_evaluate(distances, duplicates, weights, max_loss)`: one row for each radius, with its
@@ -137,8 +137,9 @@ fn pairs(call: &Call) -> Vec<Pair> {
     pairs
 }
 
-/// Raises an error unless the array argument `name`, which has `others` elements, has as many
-/// elements as the argument `distances`.
+/// Raises an error unless two array arguments of the SQL function have the same number of elements.
+/// `distances` is the number of elements of the array "distances", and `others` is that of the
+/// array whose name is `name`.
 fn same_number(name: &str, distances: usize, others: usize) {
     if distances != others {
         UserError::invalid_parameter(format!(

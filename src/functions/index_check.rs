@@ -74,10 +74,10 @@ struct IndexedRows<'a, const N: usize> {
     rows: Vec<IndexedRow<N>>,
     /// Number of the permutation that contains the rows whose values are NULL. It is the last one.
     null_permutation: u16,
-    /// Sums for the rows of an index on arrays, in the order of `rows`. The sum of a row adds up
-    /// the hashes of the array elements under which the row was found.
-    /// [`IndexedRows::compare_sums`] compares it with the sum for the whole array, which is in the
-    /// row's key. `None` for other indexes, and after the comparison.
+    /// Sums for the rows of an index on arrays, in the order of `rows`. `None` for other indexes.
+    /// The sum of a row adds up the hashes of the array elements under which the row was found. The
+    /// row's key has the sum for the whole array. [`IndexedRows::compare_sums`] compares the two
+    /// sums to find missing elements, and then sets this field to `None`.
     sums: Option<Vec<u64>>,
     /// True if other sessions may write. Then the address of a row may be reused while the index is
     /// read, so only rows that are still visible must occur exactly once.

@@ -42,8 +42,9 @@ fn index_statistics(call: &mut Call) -> pg_sys::Datum {
     measured(call, |measured| measured.statistics.to_vec())
 }
 
-/// Measures the index whose OID is argument 0, and returns a record. `columns` returns the columns
-/// of the record. Reads every page of the index. Other sessions may read and write rows meanwhile.
+/// Measures the index whose OID is argument 0, and returns a record. `columns` selects the record's
+/// columns from the measurement: those of the called SQL function. Reads every page of the index.
+/// Other sessions may read and write rows meanwhile.
 fn measured(call: &mut Call, columns: fn(&Measured) -> Vec<ColumnValue>) -> pg_sys::Datum {
     let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     let index = call.oid(0);
@@ -72,8 +73,10 @@ struct Measured {
 
 /// Reads the index and computes the result columns of both SQL functions. If `with_bits` is false
 /// (because the user does not own the table), columns that show bits of fingerprints are NULL.
-/// `fill` is how full the next REINDEX packs pages. `next_layout` returns the layout that it would
-/// choose for a number of rows, if that differs from the present layout.
+///
+/// The column `advice` says what REINDEX would improve, and uses the other parameters. `fill` has
+/// the fill factors of pages that REINDEX would use. `next_layout` returns the layout that REINDEX
+/// would choose for a number of rows; `None` if that is the present layout.
 fn measure<const N: usize>(
     index: &Index<N>,
     with_bits: bool,
@@ -141,7 +144,7 @@ fn measure<const N: usize>(
     }
 }
 
-/// Returns the column `advice` for an index whose layout stays.
+/// Returns the text of the column `advice` if REINDEX would not change the layout of the index.
 fn advice_text(advice: Advice) -> String {
     match advice {
         Advice::Reindex(saved) => format!("REINDEX makes the index {saved} % smaller"),
@@ -150,8 +153,9 @@ fn advice_text(advice: Advice) -> String {
 }
 
 /// Returns the column `probed_radius`: the largest radius, in bits, at which a search reads only
-/// buckets, not a whole permutation. It is NULL with scope columns, because the plan of a search
-/// then depends on the number of rows in the scope. It is also NULL for signatures.
+/// buckets, not a whole permutation. `rows` is the number of index entries in a permutation, on
+/// which this radius depends. The column is NULL for an index with scope columns, because the
+/// radius then depends on the number of rows in the scope. It is also NULL for signatures.
 fn probed_radius_column<const N: usize>(index: &Index<N>, rows: u64) -> ColumnValue {
     let is_whole = index.metric.is_hamming() && index.layout.scope_columns == 0;
     let probed = is_whole.then(|| probed_radius(&index.block_layout, rows as f64));
@@ -167,8 +171,9 @@ fn bound_columns<const N: usize>(index: &Index<N>) -> [ColumnValue; 2] {
     }
 }
 
-/// Returns the columns about the largest bucket: entries, permutation, mask, bits and row address.
-/// All are NULL if no row has a value.
+/// Returns the columns about the largest bucket: number of entries, permutation, mask, bits and row
+/// address. The mask and the bits are NULL if `with_bits` is false, and for signatures. All columns
+/// are NULL if no row has a value.
 fn largest_bucket<const N: usize>(
     index: &Index<N>,
     info: &Info<N>,

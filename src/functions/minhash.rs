@@ -39,8 +39,9 @@ pub fn default_family() -> Rc<HashFamily> {
     family(Scheme::Neardup1, DEFAULT_HASHES, 0)
 }
 
-/// Returns a hash family from the cache of this backend, or creates it. Raises an error if the seed
-/// is out of range for the scheme.
+/// Returns the family of `hashes` hash functions with this scheme and seed, from the cache of this
+/// backend. Creates it if the cache does not have it. Raises an error if the seed is out of range
+/// for the scheme.
 fn family(scheme: Scheme, hashes: usize, seed: u64) -> Rc<HashFamily> {
     let found = FAMILIES.with_borrow_mut(|families| families.get(scheme, hashes, seed));
     found.unwrap_or_else(|_| {

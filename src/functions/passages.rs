@@ -81,7 +81,8 @@ pub fn length(call: &Call, n: usize, options: &TextOptions) -> PassageLength {
 }
 
 /// Returns the hashes of the passages of a text as a `bigint[]`. `length` is the number of tokens
-/// of the shortest passage that is found with certainty. Ignores the features in the set `without`.
+/// of the shortest passage that is found with certainty. `options` says how the text is split into
+/// tokens. Ignores the features in the set `without`, if it is given.
 fn hashes(
     text: &str,
     length: PassageLength,

@@ -33,8 +33,8 @@ const MAX_CACHED: usize = 4;
 /// The entry that was used last is first.
 pub(super) type ParameterCache<P, K> = RefCell<Vec<(P, Rc<K>)>>;
 
-/// Returns the key maker for `parameters` from the cache. If the cache has none, makes it by `make`
-/// and stores it.
+/// Returns the key maker for `parameters` from the cache `slot`. If the cache has none, calls
+/// `make` and stores the key maker that it returns.
 #[inline]
 pub(super) fn cached<P: PartialEq + Copy, K>(
     slot: &'static LocalKey<ParameterCache<P, K>>,
@@ -189,8 +189,9 @@ fn meet<const N: usize, T: Words<N>>(call: &mut Call) -> Datum {
 }
 
 /// Raises the error that a key was made with other parameters than those passed to `PREFIX_meet`.
-/// `expected` completes the sentence "The function needs a key that was made for ...". `parameters`
-/// names the parameters in the hint.
+/// `prefix` is `neardup` or `minhash`. `expected` completes the sentence "The function needs a key
+/// that was made for ...". `parameters` names the parameters in the hint, for example "radius and
+/// blocks".
 #[cold]
 fn refuse_key(expected: String, prefix: &str, parameters: &str) -> ! {
     UserError::invalid_parameter("the key was made with different parameters")

@@ -215,8 +215,8 @@ struct Expected {
     bytes: f64,
     /// Cost of a search, in units of one leaf page that is read in sequence.
     search_cost: f64,
-    /// Cost of the same search in an index with default options, in units of one leaf page that is
-    /// read in sequence.
+    /// Cost of the same search as for `search_cost`, but in an index with default options. The unit
+    /// is the same.
     default_cost: f64,
 }
 

@@ -212,7 +212,8 @@ impl Catalog {
 }
 
 impl SearchedType {
-    /// Looks up the objects of a searched type; `None` if an object is missing.
+    /// Looks up the objects of the type that `names` describes in the schema `schema`; `None` if an
+    /// object is missing.
     fn find(schema: Oid, names: &TypeNames) -> Option<Self> {
         let value = match names.value {
             Some(name) => find(schema, name, Named::Type)?,

@@ -40,9 +40,10 @@ impl Comparison {
     }
 }
 
-/// Returns which comparison an operator makes, by the btree operator family of the type with the
-/// OID `number`. Returns `None` if the operator does not belong to this family. An operator `<>`
-/// never belongs to a btree family. It is recognized if its negator `=` belongs to this family.
+/// Returns the comparison that `operator` makes on the type `number`; both are OIDs. It is the
+/// strategy of the operator in the btree operator family of the type, for example `<=`. `<>` has no
+/// strategy there, so it is recognized by its negator `=`. Returns `None` for operators that are
+/// not comparisons of this type.
 pub fn comparison_of(operator: Oid, number: Oid) -> Option<Comparison> {
     let family = catalog::btree_family(number);
     let strategy = |operator| catalog::strategy_in_family(operator, family) as u32;

@@ -41,10 +41,10 @@ struct NearClause<'c, 'a> {
 }
 
 impl<'c, 'a> NearClause<'c, 'a> {
-    /// Parses a condition `left operator right`. The operands must be two values, or a value and a
-    /// ball, of a type that is searched by distance; otherwise returns `None`. A ball has its own
-    /// radius. An operator between two values, such as `~=`, has a fixed maximum distance: the
-    /// result of `radius_of_values` for the metric of the type.
+    /// Parses a condition `left operator right`. Its operands are two values, or a value and a
+    /// ball, of a type that is searched by distance. Returns `None` for other operands. A ball has
+    /// its own radius. An operator between two values, such as `~=`, has none; then the radius is
+    /// what `radius_of_values` returns for the metric of the type.
     fn from_operator(
         catalog: &'c Catalog,
         condition: Condition<'a>,

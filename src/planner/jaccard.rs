@@ -158,7 +158,8 @@ struct ComparedEstimate<'c, 'a> {
 
 impl<'a> ComparedEstimate<'_, 'a> {
     /// Rewrites the comparison to conditions with balls; `None` if that is impossible. `comparison`
-    /// is the meaning of `operator` with the estimate on the left and the bound on the right.
+    /// is the meaning of the operator if the operand with the estimate is on the left. For example,
+    /// it is `>=` for `bound <= estimate`.
     fn rewritten(
         &self,
         catalog: &Catalog,

@@ -23,10 +23,10 @@ const MAX_STEPS: usize = 4;
 /// another constant is not rewritten. The limits keep results in the range of int4 and float4,
 /// outside which the server would raise an error.
 const MAX_CONSTANT: f64 = 10_000.0;
-/// Positive number that is smaller than every possible estimate except 0. [`Monotone::bisected`],
-/// which searches for the last estimate that fulfils a condition, evaluates the function at no
-/// number between 0 and this limit. The server's arithmetic could raise an error for such a number
-/// that the query itself would not raise.
+/// Positive number that is smaller than every possible estimate except 0. [`Monotone::bisected`]
+/// tries numbers from 0 to 1 to find the last estimate that fulfils a condition. It tries 0, but no
+/// number between 0 and this limit. Such a tiny number could make the server's arithmetic raise an
+/// error, for example by overflow, that no real estimate would raise.
 const SMALLEST: f64 = 1e-9;
 
 /// One step of a monotone function: an operator with a constant operand, a cast, a rounding, or
@@ -128,10 +128,11 @@ impl<'a> Monotone<'a> {
         (self.steps.iter()).any(|step| matches!(step.function, Applied::Coalesce))
     }
 
-    /// Returns true if the comparison of the function with a bound cannot be true for a NULL
-    /// estimate, but only false or NULL. Each COALESCE in the function replaces NULL by a constant,
-    /// so this function evaluates the comparison for each of these constants. `holds(value)`
-    /// returns the comparison as an expression, with `value` in place of the function.
+    /// Returns true if the comparison of the function with a bound is false or NULL for a NULL
+    /// estimate, so that it never selects a row without an estimate. Each COALESCE in the function
+    /// replaces NULL by a constant. So this method evaluates the comparison for each of these
+    /// constants. `holds(value)` returns the comparison as an expression, with `value` in place of
+    /// the function.
     pub fn rejects_null(&self, planner: Planner<'a>, holds: impl Fn(Expr<'a>) -> Expr<'a>) -> bool {
         let after = (1..).zip(&self.steps);
         let mut replaced = after.filter(|(_, step)| matches!(step.function, Applied::Coalesce));
@@ -145,9 +146,10 @@ impl<'a> Monotone<'a> {
     }
 
     /// Returns the estimates for which `function comparison bound` is true; `None` if the bound
-    /// cannot be converted. `holds(value)` returns an expression: the server's own comparison of
-    /// `value`, in place of the monotone function, with the bound. `holds` is called only if the
-    /// bound is a constant and the steps of the monotone function cannot be inverted.
+    /// cannot be converted. First inverts the steps of the function. If that is impossible and the
+    /// bound is a constant, searches by bisection. Only the bisection uses `holds`. `holds(value)`
+    /// returns the comparison of `value` with the bound as an expression that the server can
+    /// evaluate.
     pub fn solved(
         &self,
         catalog: &Catalog,
@@ -160,10 +162,10 @@ impl<'a> Monotone<'a> {
             .or_else(|| bound.is_constant().then(|| self.bisected(planner, holds))?)
     }
 
-    /// Converts the bound of the function to a bound of the estimate, by inverting the steps from
-    /// the outermost to the innermost. Skips COALESCE, which does not change an estimate that is
-    /// not NULL. `None` if another step is not arithmetic on float8, if the bound cannot be
-    /// converted to float8, or for an equality.
+    /// Converts the condition `function comparison bound` to a bound of the estimate, by inverting
+    /// the steps from the outermost to the innermost. Skips COALESCE, which does not change an
+    /// estimate that is not NULL. Returns `None` if another step is not arithmetic on float8, if
+    /// the bound cannot be converted to float8, or if the comparison is an equality.
     fn inverted(
         &self,
         catalog: &Catalog,

@@ -31,12 +31,14 @@ impl BallRadius {
 /// Radius of a ball of signatures that is known before the query runs.
 #[derive(Clone, Copy)]
 pub enum SignatureRadius {
-    /// Radius of a ball whose centre is known too, such as a constant: the maximum number of
-    /// mismatches (differing positions), and the number of positions (hashes) of the centre.
+    /// Radius of a ball whose centre is also known before the query runs, for example because the
+    /// ball is a constant. The fields are the maximum number of mismatches (differing positions),
+    /// and the number of positions (hashes) of the centre.
     Mismatches(i32, usize),
-    /// Radius of a ball whose centre is not known yet, such as a column of another table. It is a
-    /// bound: its kind, such as "similarity at least", and its value. The number of mismatches is
-    /// not known yet either, because it depends on the number of positions of the centre.
+    /// Radius of a ball whose centre is not known before the query runs, for example because it is
+    /// a column of another table. The fields are the kind of the bound, such as "similarity at
+    /// least", and its value. The number of mismatches depends on the number of positions of the
+    /// centre, so it is not known either.
     Bound(Bound, f64),
 }
 

@@ -9,8 +9,9 @@ use neardup_pg::catalog;
 use neardup_pg::expr::Expr;
 use neardup_pg::planner::Planner;
 
-/// Rounding of the number in a comparison of a distance with a number. Distances are integers, so
-/// the comparison with the rounded number has the same result.
+/// Rounding of the number in a comparison of a distance with a number. Distances are integers, so a
+/// comparison with the rounded number can give the same result: `distance <= rounded` for `Floor`
+/// and `Below`, and `distance = rounded` for `Whole`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// Largest integer that is at most the number, for `distance <= number`.
@@ -22,10 +23,10 @@ pub enum Rounding {
     Whole,
 }
 
-/// Converts the constant `number` to a radius from -1 to `bits`, the width of the fingerprints. A
-/// ball with radius -1 is empty. A number above `bits` becomes `bits`, or -1 for `Rounding::Whole`,
-/// because no distance equals it. Returns `None` if `number` is not a constant of an integer or
-/// floating-point type.
+/// Rounds the constant `number` by `rounding`, and limits the result to a radius from -1 to `bits`,
+/// the width of the fingerprints. A ball with radius -1 is empty. A number above `bits` becomes
+/// `bits`, or -1 for `Rounding::Whole`, because no distance equals it. Returns `None` if `number`
+/// is not a constant of an integer or floating-point type.
 fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     let radius = constant(number, rounding)?;
     let bits = i64::from(bits);
@@ -35,8 +36,8 @@ fn constant_radius(number: Expr, rounding: Rounding, bits: u32) -> Option<i32> {
     })
 }
 
-/// Returns the rounded value of a constant; `None` if `number` is not a constant of an integer or
-/// floating-point type.
+/// Returns the constant `number`, rounded by `rounding`; `None` if `number` is not a constant of an
+/// integer or floating-point type.
 fn constant(number: Expr, rounding: Rounding) -> Option<i64> {
     if let Some(integer) = number.integer() {
         return Some(match rounding {

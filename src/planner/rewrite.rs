@@ -170,15 +170,16 @@ pub fn rewrite<'a>(
     }
 }
 
-/// Returns whether a comparison with this argument can be replaced at once by the server's own
-/// comparison of integers. True for an argument that no later step of planning replaces by a
-/// distance of two fingerprints. Also true if [`super::conditions`] sees the comparison again after
-/// such a step, and can then rewrite it.
+/// Returns whether `argument`, an operand of a comparison, is final: no later step of planning
+/// replaces it by a distance of two fingerprints. If both operands are final, [`support`] replaces
+/// the comparison by the server's own comparison of integers. Otherwise the extension's operator
+/// must stay, because after the replacement it can become a condition that indexes support.
 ///
-/// An example of the second case is a column that comes from DISTINCT or GROUP BY: the server moves
-/// the comparison below DISTINCT or GROUP BY, to where the column is computed. From version 18.6
-/// on, it moves only its own comparisons, because it knows that they agree with the equality that
-/// groups the rows. So the comparison must be replaced before.
+/// Also returns true if [`super::conditions`] sees the comparison after the later step, because it
+/// also rewrites the server's own operators. An example is a column that comes from DISTINCT or
+/// GROUP BY. The server moves the comparison below DISTINCT or GROUP BY, to where the column is
+/// computed. From version 18.6 on, it moves only its own operators, because it knows that they
+/// agree with the equality that groups the rows. So the comparison needs such an operator before.
 fn is_final(catalog: &Catalog, planner: Planner, argument: Expr) -> bool {
     if argument.type_oid() != catalog.hamming {
         return true;

@@ -1,5 +1,6 @@
 //! Selectivity estimates: the share of rows within a radius of a value (a ball), and the share of
-//! pairs of rows in a join.
+//! pairs of rows in a join. The parameter `distances` is the range of distances that the estimated
+//! condition admits. A query may have other conditions on the same rows.
 //!
 //! The estimate is the maximum of three sources:
 //! - **volume**: the ball's share of all bit patterns. It is tiny for 64-bit fingerprints and small
@@ -19,9 +20,10 @@ use super::signature_sample::KEPT;
 use super::statistics::Column;
 use crate::types::signature::Signature;
 
-/// Minimum size of two samples for an estimate from their matches. The size is the number of outer
-/// sample values that would have a match in the inner sample if every outer value had a match in
-/// the inner table. With smaller samples, [`Inner::evidence`] returns `None`.
+/// Minimum number of matches that two samples must be able to show, so that an estimate uses them.
+/// It is the number of outer sample values that would have a match in the inner sample if every
+/// outer value had a match in the inner table. If this number is smaller, [`Inner::evidence`]
+/// returns `None`.
 const EVIDENCE: f64 = 8.0;
 
 /// Minimum share of the outer rows of a semi-join that have the same value. For a value with fewer
@@ -83,9 +85,12 @@ impl Distances {
 
     /// Returns the expected share of rows that are near-duplicates ("kin") of a value and have an
     /// admitted distance from it. `distinct` is the number of distinct values of the column. A
-    /// value is expected to have as many near-duplicates as a distinct value has rows on average.
-    /// If the condition admits only the distance `d`, it admits only some of the near-duplicates.
-    /// They are assumed to be spread evenly over the distances from 0 to `d`.
+    /// value is expected to have one distinct value as near-duplicate, with all rows of that
+    /// distinct value.
+    ///
+    /// If the condition admits only the distance `d`, it selects only some of the near-duplicates.
+    /// The estimate assumes that the near-duplicates are spread evenly over the distances from 0 to
+    /// `d`.
     fn near_duplicate_share(self, distinct: f64) -> f64 {
         1.0 / (distinct * (self.from.max(0.0) + 1.0))
     }
@@ -199,7 +204,7 @@ fn distance(a: &Point, b: &Point) -> f64 {
     distance.unwrap_or(f64::INFINITY)
 }
 
-/// Returns whether two values have an admitted distance.
+/// Returns whether the distance of two values is one of `distances`.
 fn near(a: &Point, b: &Point, distances: Distances) -> bool {
     distances.hold(distance(a, b))
 }
@@ -319,8 +324,9 @@ fn over_common(metric: Metric, column: &Column, each: impl Fn(&Point, f64) -> f6
 }
 
 /// Estimates the share of the outer column's rows that have at least one matching inner row, for
-/// semi-joins and anti-joins. All outer rows with the same most common value are treated alike:
-/// they all have a match, or none has one.
+/// semi-joins and anti-joins. Two rows match if their values have an admitted distance, one of
+/// `distances`. All outer rows with the same most common value are treated alike: they all have a
+/// match, or none has one.
 ///
 /// `finds` searches an index for an inner row that matches a value, and returns whether there is
 /// one. It returns `None` if no search is possible.
@@ -367,7 +373,7 @@ struct Inner<'a> {
     metric: Metric,
     column: &'a Column,
     distances: Distances,
-    /// Estimated number of inner rows that fulfil the other conditions.
+    /// Estimated number of inner rows that fulfil the query's other conditions.
     rows: f64,
     /// Share of all inner rows that fulfil the other conditions.
     kept: f64,
@@ -386,27 +392,28 @@ impl<'a> Inner<'a> {
         }
     }
 
-    /// Returns the estimated number of inner rows that fulfil the other conditions and do not have
-    /// a most common value.
+    /// Returns the estimated number of inner rows that fulfil the query's other conditions and do
+    /// not have a most common value.
     fn other_rows(&self) -> f64 {
         self.rows * self.column.other_fraction()
     }
 
-    /// Returns the probability that none of `rows` inner rows fulfils the other conditions. If
-    /// `rows` is below 1, it counts as 1.
+    /// Returns the probability that none of `rows` inner rows fulfils the query's other conditions
+    /// on the inner table. If `rows` is below 1, it counts as 1.
     fn chance_of_none(&self, rows: f64) -> f64 {
         (1.0 - self.kept).powf(rows.max(1.0))
     }
 
-    /// Returns the probability that at least one inner row with a given value fulfils the other
-    /// conditions. The value occurs in the column, and is not one of its most common values.
+    /// Returns the probability that a value has at least one inner row that fulfils the query's
+    /// other conditions. The value occurs in the inner column, and is not one of its most common
+    /// values.
     fn chance_of_any(&self) -> f64 {
         let rows_each = self.other_rows() / self.kept / self.column.other_distinct();
         1.0 - self.chance_of_none(rows_each)
     }
 
-    /// Returns the probability that no inner row with a most common value matches `value` and
-    /// fulfils the other conditions.
+    /// Returns the probability that `value` has no match among the inner rows with a most common
+    /// value. A match has an admitted distance and fulfils the query's other conditions.
     fn without_common(&self, value: &Point) -> f64 {
         let tuples = self.rows / self.kept;
         let common = self.column.common.iter().take(max_compared(self.metric));
@@ -439,10 +446,13 @@ impl<'a> Inner<'a> {
         1.0 - without_common * without_others
     }
 
-    /// Returns the probability that a value of the sample `outer` matches an inner value that is
-    /// not a most common value, and that an inner row with this value fulfils the other conditions.
-    /// Counts the values of `outer` that match a value of the inner sample, and scales the count up
-    /// to all inner values. Returns `None` if the samples are too small ([`EVIDENCE`]).
+    /// Returns the probability that a value of the sample `outer` has a match among the inner rows
+    /// without a most common value. A match has an admitted distance and fulfils the query's other
+    /// conditions.
+    ///
+    /// Counts the values of `outer` that are near a value of the inner sample, and scales the count
+    /// up from the sample to all inner values. Returns `None` if the samples are too small
+    /// ([`EVIDENCE`]).
     fn evidence(&self, outer: &[Point]) -> Option<f64> {
         let inner = thin(max_compared(self.metric), &self.column.sample);
         let covered = (inner.len() as f64 / self.column.other_distinct()).min(1.0);

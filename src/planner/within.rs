@@ -23,7 +23,7 @@ use neardup_pg::planner_request::{IndexCondition, SupportRequest, UNHANDLED, rep
 
 /// Returns the condition that `left` and `right` are within a bound. If only one of them contains
 /// columns, the condition is `<@` with a ball around the other one. Otherwise it is a call of
-/// `_neardup_within`. `bound` has the arguments of the bound, as in such a call.
+/// `_neardup_within`. `bound` has the arguments of `_neardup_within` after the two values.
 pub fn within<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,
@@ -39,9 +39,9 @@ pub fn within<'a>(
     }
 }
 
-/// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments of the bound, as
-/// in a call of `_neardup_within`. If `neardup.allow_approximate` is on, an index search for a ball
-/// of signatures may miss rows.
+/// Returns the condition `key <@ ball(center, bound)`. `bound` has the arguments of
+/// `_neardup_within` after the two values. If `neardup.allow_approximate` is on, an index search
+/// for a ball of signatures may miss rows.
 fn contained<'a>(
     planner: Planner<'a>,
     searched: &SearchedType,

@@ -69,9 +69,9 @@ fn float8(value: f64) -> pg_sys::Datum {
 }
 
 /// Body of `_neardup_similarity_radius` and `_neardup_similarity_radius_above`. Argument 0 is a
-/// similarity, and argument 1 is the width of the fingerprints in bits. `radius` computes the
-/// result from both arguments: the maximum distance at which the estimated similarity is at least
-/// argument 0, or above argument 0 in the second SQL function. The result is -1 if there is no such
+/// similarity, and argument 1 is the width of the fingerprints in bits. Calls `radius` with both,
+/// and returns its result: the maximum distance at which the estimated similarity is at least
+/// argument 0 (in the second SQL function: above argument 0). The result is -1 if there is no such
 /// distance.
 #[inline(always)]
 fn similarity_radius(call: &Call, radius: fn(f64, u32) -> i32) -> pg_sys::Datum {

@@ -28,7 +28,7 @@ impl FloatStep {
         FloatStep::Divide,
     ];
 
-    /// Returns the result of the operation, rounded as the server rounds it.
+    /// Returns the result of the operation on `y` and `constant`, rounded as the server rounds it.
     fn apply(self, constant: f64, y: f64) -> f64 {
         match self {
             FloatStep::Add => y + constant,

@@ -11,8 +11,8 @@ const ENDINGS: [&str; 5] = ["md", "png", "svg", "py", "sql"];
 
 /// Returns the documents of the workspace at `root`: the pages of the root folder, the licence, and
 /// the pages, images and code of `docs`. The paths are relative to the root, with slashes, and
-/// sorted. A copy of all documents has no broken link, because a test checks that they link only to
-/// each other and to other sites.
+/// sorted. The documents link only to each other and to other sites, which a test checks. So a copy
+/// of all of them has no broken link.
 ///
 /// # Errors
 /// If a folder cannot be read.

@@ -16,15 +16,15 @@ pub fn build(pg: &PgConfig) -> Result<Artifacts> {
     build_for(pg, &target_dir()?, None, &[] as &[(&str, OsString)])
 }
 
-/// Like [`build`], but builds in the target folder `target`, and adds `variables` to cargo's
-/// environment.
+/// Builds the extension for `pg` like [`build`], but in the target folder `target`, and with
+/// `variables` added to cargo's environment.
 pub fn build_in(pg: &PgConfig, target: &Path, variables: &[(&str, OsString)]) -> Result<Artifacts> {
     build_for(pg, target, None, variables)
 }
 
-/// Like [`build_in`], but for another processor if `machine` is given. `machine` is the name of the
-/// processor's target in Rust, such as `aarch64-unknown-linux-gnu`. `variables` must then have
-/// CARGO_BUILD_TARGET with the same name.
+/// Builds the extension for `pg` like [`build_in`], but for another processor if `machine` is
+/// given. `machine` is the name of the processor's target in Rust, such as
+/// `aarch64-unknown-linux-gnu`. `variables` must then have CARGO_BUILD_TARGET with the same name.
 pub fn build_for(
     pg: &PgConfig,
     target: &Path,

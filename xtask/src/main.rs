@@ -80,13 +80,14 @@ enum Command {
     Generate,
     /// Kill a server while it works, let it recover and check it, repeatedly
     ///
-    /// If a round fails, keeps the data of its server and names their folder at the end. The next
-    /// run with the same seed repeats that round.
+    /// If a round fails, keeps the folder with the server's data and prints its path at the end. A
+    /// run with the same seed does the same work in each round, but kills the server at other
+    /// moments.
     Torture(torture::Options),
     /// Build the extension and install it into an existing server, which --pg-config names
     Install,
-    /// Make packages: for Debian, an archive with an install script, sources for PGXN, a Python
-    /// wheel
+    /// Make packages: a Debian package, an archive with an install script, the sources for PGXN,
+    /// and a Python wheel
     ///
     /// Builds for each version of --pg, or for the server that setup finds. The same commit and
     /// compiler give the same bytes.

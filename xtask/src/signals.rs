@@ -11,8 +11,9 @@ use std::time::Duration;
 
 /// True while a child process uses the terminal and handles Ctrl-C itself.
 static INTERACTIVE: AtomicBool = AtomicBool::new(false);
-/// Servers that child processes may have started: the folder that contains their data folders, and
-/// the prefix of their names. A signal stops these servers.
+/// Servers that child processes may have started and that a signal must stop. Each element is for a
+/// group of servers: the folder that contains their data folders, and a prefix of the servers'
+/// names.
 static SWEEP: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
 /// Starts the thread that handles signals. Call it once, at the start of the program.

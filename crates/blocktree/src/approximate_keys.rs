@@ -102,8 +102,8 @@ impl SignatureBandKeys {
 
     /// Returns the keys of a signature, in the order of bands. `kind` identifies the options that
     /// made the signature, as for [`BandKeys::keys`]. The hash in a key begins with the bits of
-    /// [`Bands::hash`], by which an index finds signatures. So an index with the same bands also
-    /// compares two signatures that share a key.
+    /// [`Bands::hash`], by which an index finds signatures. So if two signatures share a key,
+    /// searches of an index with the same bands compare them too.
     pub fn keys(&self, signature: &[u32], kind: u64) -> impl Iterator<Item = i64> {
         (0..self.bands.count()).map(move |band| {
             let hash = self.bands.wide_hash(band, signature, kind) >> (64 - BandKeys::HASH_BITS);
@@ -140,8 +140,9 @@ pub struct FingerprintBandKeys<const N: usize> {
     rows: usize,
     /// For each band, the mask of the fingerprint's bits from which the key is made.
     masks: Vec<Key<N>>,
-    /// Part that all keys have in common: a mark (the number 3), the width of a fingerprint and the
-    /// number of rows, at their bit positions in a key.
+    /// Part that all keys have in common: the number 3, the width of a fingerprint and the number
+    /// of rows, at their bit positions in a key. The number 3 distinguishes these keys from the
+    /// keys of [`crate::shared_keys::BlockKeys`].
     parameters: u64,
 }
 
@@ -258,7 +259,9 @@ mod tests {
     }
 
     proptest! {
-        /// The keys are the bands of the index with the options `bands` and `rows`.
+        /// Each key has the band's number and the first bits of the band's hash in an index with
+        /// the same options `bands` and `rows`. Two keys are equal if and only if the band has the
+        /// same values.
         #[test]
         fn keys_of_signatures_are_the_bands_of_the_index((a, b, bands, rows) in signatures()) {
             let keys = SignatureBandKeys::new(a.len(), bands, rows);
@@ -332,7 +335,8 @@ mod tests {
         }
     }
 
-    /// The stated recall is the share of random pairs of signatures that share a key.
+    /// [`SignatureBandKeys::recall`] is about the share of random pairs of signatures that share a
+    /// key.
     #[test]
     fn recall_of_signatures_is_seen() {
         let mut next = words(11);

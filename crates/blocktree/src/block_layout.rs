@@ -200,7 +200,8 @@ impl<const N: usize> BlockLayout<N> {
     }
 
     /// Makes a block layout like [`BlockLayout::in_scope`]. `interleaved` is the number of words of
-    /// a fingerprint that are interleaved, which is all or 1 for none ([`permutation`]).
+    /// a fingerprint if these words are to be interleaved before they are cut into blocks, and 1 if
+    /// not ([`permutation`]).
     fn with_interleaved(
         interleaved: usize,
         scope: bool,

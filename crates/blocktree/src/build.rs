@@ -24,8 +24,9 @@ pub trait BuildHost: TempFiles {
     fn permutation_done(&mut self, done: usize, permutations: usize);
 }
 
-/// Default fill factor of leaves, in percent. The leaves have room for the inserts between two
-/// vacuums, if each vacuum removes as many entries as were inserted, up to a tenth of them.
+/// Default fill factor of leaves, in percent. The leaves of a new index then have room for the
+/// inserts between two vacuums. This holds if each vacuum removes as many entries as were inserted
+/// before it, and these are at most a tenth of all entries.
 pub const DEFAULT_LEAF_FILL: u8 = 80;
 
 /// Fill factors of the pages of a new tree, in percent of their capacity.

@@ -63,10 +63,11 @@ impl RowSum {
         self.sum = self.sum.wrapping_add(hash);
     }
 
-    /// Adds an entry of an index over sets. One permutation of such an index has an entry for each
-    /// row, with the sum of the hashes of the row's elements. Another permutation has an entry for
-    /// each element. `elements` is the sum or the hash of the element ([`sets::sum_contribution`]).
-    /// So the entries of both permutations add up to the same checksum.
+    /// Adds an entry of an index over sets to the checksum. Such an index has a permutation with an
+    /// entry for each row, and a permutation with an entry for each element of each row. `elements`
+    /// is the sum of the hashes of the row's elements, or the hash of the one element
+    /// ([`sets::sum_contribution`]). So the entries of both permutations add up to the same
+    /// checksum. Of `key`, only the scope's word is used, if there is one.
     fn add_elements<const N: usize>(&mut self, key: &Key<N>, elements: u64, tid: Tid) {
         let mut hash = mix(tid.packed().wrapping_add(0x9e37_79b9_7f4a_7c15));
         for word in &key[..N - sets::WORDS] {
@@ -177,8 +178,9 @@ impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
         Ok(stats)
     }
 
-    /// Checks the inner pages of a level against `above`, the separators and downlinks of the level
-    /// above. Returns the separators and downlinks that the checked pages hold.
+    /// Checks the inner pages of the level `level`. `above` has the separators and downlinks on the
+    /// level above, which the pages must match. Returns the separators and downlinks on the checked
+    /// pages, by which the caller checks the level below.
     fn check_inner_level(
         &self,
         level: u16,

@@ -44,9 +44,9 @@ pub trait Centers<F: TempFiles, const M: usize> {
 /// choice of canopies (McCallum, Nigam, Ungar, KDD 2000) with equal radii.
 ///
 /// In other words, the representative of a node is the near representative with the lowest rank, or
-/// the node itself. So the result for a node depends only on nodes of lower rank, and sorted lists
-/// suffice. This is time-forward processing, which Zeh (EEF Summer School 2002) uses for maximal
-/// independent sets.
+/// the node itself. So the result for a node depends only on nodes of lower rank. It can be
+/// computed from lists that are sorted by rank, without random access to nodes. This is
+/// time-forward processing, which Zeh (EEF Summer School 2002) uses for maximal independent sets.
 pub struct Star<F: TempFiles, const M: usize> {
     /// Pairs of near nodes. The first word of a key has the higher and the lower rank of the pair
     /// ([`join`]). The second word is the number of the node with the higher rank.

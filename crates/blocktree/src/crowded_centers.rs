@@ -12,8 +12,8 @@ use crate::filter;
 use crate::key::{Key, key_at, word_at};
 use crate::sort::{Entry, TempFiles};
 
-/// Number of representatives in a piece of the list. A node is compared with one piece at a time,
-/// and the file is written and read piece by piece.
+/// Number of representatives in a piece of the list of representatives. A node is compared with one
+/// piece at a time, and the temporary file is written and read piece by piece.
 const NODES_PER_BATCH: usize = 1024;
 
 /// Rule that decides whether two fingerprints are near each other.
@@ -59,8 +59,9 @@ impl<const M: usize> CenterList<M> {
 
     /// Returns the lowest rank of a representative in this list that is near the node with the key
     /// `key` in the scope with the number `scope`. Skips representatives for whose node number
-    /// `accept` returns false. The caller uses only ranks less than `below`. So if no such rank is
-    /// found, the function may return `None` or a rank that is not less. `found` is a buffer.
+    /// `accept` returns false. The caller ignores ranks that are not less than `below`. So `accept`
+    /// is not called for such ranks, and the function may return one of them instead of `None`.
+    /// `found` is a buffer.
     fn first_near(
         &self,
         key: &Key<M>,
@@ -117,7 +118,8 @@ pub struct CrowdedCenters<F: TempFiles, const M: usize> {
     in_memory: CenterList<M>,
     /// Maximum number of representatives in `in_memory`.
     max_in_memory: usize,
-    /// Temporary file with the representatives that follow, in pieces of [`NODES_PER_BATCH`].
+    /// Temporary file with the representatives that follow those in memory, in pieces of
+    /// [`NODES_PER_BATCH`]. `None` before the first piece is written.
     file: Option<F::File>,
     /// Number of pieces in the file.
     pieces: u64,

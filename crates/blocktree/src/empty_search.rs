@@ -1,7 +1,9 @@
 //! Checks, when a row is added, whether an earlier search that found no row is still valid, so that
-//! it need not be repeated (optimistic concurrency control: Kung and Robinson, ACM TODS 6, 1981). A
-//! search looks up its query in each permutation, an ordered copy of all keys in which some blocks
-//! of bits are moved to the front. An unpermuted key has its bits in the original order.
+//! it need not be repeated (optimistic concurrency control: Kung and Robinson, ACM TODS 6, 1981).
+//! Each change of a leaf gives the leaf a new version, so a leaf with an equal version has not
+//! changed. A search looks up its query in each permutation, an ordered copy of all keys in which
+//! some blocks of bits are moved to the front. An unpermuted key has its bits in the original
+//! order.
 //!
 //! A constraint searches for rows near a new row, adds the row, and searches again for rows that
 //! other processes have added meanwhile. The second search is not needed if two conditions hold.
@@ -34,10 +36,12 @@ struct ReadLeaf {
     /// Block of the leaf.
     block: Block,
     /// Version of the leaf when the search read it ([`crate::store::ReadPages::version`]). If the
-    /// insertion has appended an entry of the new row to the leaf, the version after that change.
+    /// insertion itself has appended an entry of the new row to the leaf since then, the version
+    /// after that change.
     version: u64,
-    /// True if the insertion's last log record has appended an entry to this leaf. The version was
-    /// then compared while the leaf was locked for this record, so it need not be compared again.
+    /// True if the last call of [`EmptySearch::appended`] was about this leaf. Its version was then
+    /// compared by [`EmptySearch::compare`], under the lock for that change, so
+    /// [`EmptySearch::lone_row`] need not compare it again.
     is_compared: bool,
 }
 
@@ -47,9 +51,9 @@ struct ReadLeaf {
 pub(crate) struct EmptySearch {
     /// Unpermuted query with its scope, set when the search has ended.
     query: Words,
-    /// Number of the permutation of the leaf that was recorded first, and the query's key in this
-    /// permutation. If an insertion adds an entry with this key, it adds the row for which the
-    /// search was made. `None` before the first leaf is recorded.
+    /// Identifies the row for which the search was made: a permutation, and the query's key in this
+    /// permutation. The row has an entry with both. The permutation is that of the leaf that was
+    /// recorded first. `None` before a leaf is recorded.
     permuted: Option<(u16, Words)>,
     /// Radius of the search in bits, set when the search has ended.
     radius: u32,
@@ -65,10 +69,10 @@ impl EmptySearch {
         self.spoilt = true;
     }
 
-    /// Records the leaf in block `block`. A row near the query would have an entry on this leaf,
-    /// but the search has found no such entry. `key` is the query's key in `permutation`. `version`
-    /// is the leaf's version, or `None` if the store has no versions. If the leaf cannot be
-    /// recorded, the search proves nothing.
+    /// Records that the search has read the leaf in block `block`, and has not found a row near the
+    /// query there. `key` is the query's key in `permutation`, the permutation of the leaf.
+    /// `version` is the leaf's version, or `None` if the store has no versions. If the leaf cannot
+    /// be recorded, the search proves nothing.
     pub(crate) fn note<const N: usize>(
         &mut self,
         permutation: u16,
@@ -107,8 +111,9 @@ impl EmptySearch {
         })
     }
 
-    /// Returns whether the search looked for the row whose entries are `entry_keys`. Compares the
-    /// keys of one permutation, which are equal only if the unpermuted keys are equal.
+    /// Returns whether the search was made for the row whose entries are `entry_keys`: whether the
+    /// row's key is equal to the query. Compares only the keys of one permutation. They are equal
+    /// if and only if the unpermuted keys are equal.
     pub(crate) fn has_looked_for<const N: usize>(
         &self,
         mut entry_keys: impl Iterator<Item = EntryKey<N>>,
@@ -118,10 +123,10 @@ impl EmptySearch {
         })
     }
 
-    /// Compares the version of a locked leaf with the recorded version, before an entry of the row
-    /// is appended to the leaf. If the two differ, the search proves nothing. `block` is the leaf's
-    /// block, and `version` is its present version. Does nothing if the search has not read the
-    /// leaf.
+    /// Compares the recorded version of the leaf in `block` with its present version, `version`. If
+    /// they differ, another process has changed the leaf, and the search proves nothing. The caller
+    /// has locked the leaf and is about to append an entry of the row. Does nothing if the search
+    /// has not read the leaf.
     pub(crate) fn compare(&mut self, block: Block, version: Option<u64>) {
         for leaf in self.leaves.iter().filter(|leaf| leaf.block == block) {
             self.spoilt |= Some(leaf.version) != version;
@@ -147,11 +152,11 @@ impl EmptySearch {
         }
     }
 
-    /// Returns the added row if the search proves that no other row is near it. All entries of the
-    /// row must have been appended. `version_of` returns the present version of a leaf. It is
-    /// called only for leaves to which the last log record has not appended an entry. Returns
-    /// `None` if the search proves nothing, for example because another process has changed a leaf
-    /// meanwhile.
+    /// Returns the added row if the search proves that no other row is near it. Must be called
+    /// after all entries of the row were appended. `version_of` returns the present version of a
+    /// leaf. It is not called for the leaves in the last call of [`EmptySearch::appended`], because
+    /// their versions were compared then. Returns `None` if the search proves nothing, for example
+    /// because another process has changed a leaf meanwhile.
     pub(crate) fn lone_row(&self, version_of: impl Fn(Block) -> Option<u64>) -> Option<LoneRow> {
         let (query, radius) = (self.query, self.radius);
         let is_unchanged =

@@ -11,9 +11,9 @@ use crate::key::{Block, EntryKey};
 use crate::page::Page;
 use std::cell::{Cell, RefCell};
 
-/// Number of permutations for which the inner cache and the leaf cache remember a leaf. These are
-/// the first permutations by number. With a higher limit, lookups in the caches would take longer
-/// than they save.
+/// Number of permutations for which the inner cache and the leaf cache remember a leaf. They
+/// remember none for permutations whose number is not below this limit. With a higher limit,
+/// lookups in the caches would take longer than they save.
 pub(crate) const CACHED_PERMUTATIONS: usize = 32;
 
 /// Maximum number of page copies. When it is reached, no further page is copied, and descents read

@@ -1,6 +1,8 @@
 //! Insertion of entries into the tree, and page splits that make room for them. An entry has a key
 //! and a row address, and belongs to one permutation (ordered copy of all keys in the index). It is
-//! added to the leaf whose range covers it.
+//! added to the leaf whose range covers it. A log record is a record of the write-ahead log with
+//! changes of one or more pages. After a crash, either all changes of a log record are there or
+//! none.
 
 use crate::empty_search::EmptySearch;
 use crate::inner::{self, Inner, InnerMut, InnerRef};
@@ -59,7 +61,7 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     /// Adds a group of entries. Each element of `group` is `None`, or has an entry and the block of
     /// the leaf that probably covers the entry. `search` is the search before this insertion, if it
     /// looked for this row and found no row. Sets `search` to `None` if an entry needs a log record
-    /// of its own.
+    /// of its own, because the versions of leaves are not compared for such an entry.
     fn insert_group(
         &self,
         group: &[Option<(EntryKey<N>, Block)>; GROUP],
@@ -78,10 +80,10 @@ impl<'s, S: WritePages + PrefetchPages, const N: usize> Tree<'s, S, N> {
     }
 
     /// Appends as many entries of a group as possible by one log record. Skips an entry if its leaf
-    /// is full, has row addresses that are too short, does not cover the entry, or already receives
-    /// another entry of the group. Does not wait for a lock while it holds another one, because
-    /// that may deadlock. So it also skips an entry if another process has locked the leaf of that
-    /// entry.
+    /// is full, stores row addresses in fewer bytes than this address needs, does not cover the
+    /// entry, or already receives another entry of the group. Also skips an entry if another
+    /// process has locked its leaf and this process holds another lock, because waiting could then
+    /// deadlock.
     ///
     /// The elements of `group` that are `None` must be at its end. Element `i` of the returned
     /// array states whether entry `i` was added. Compares the versions of the leaves with those in

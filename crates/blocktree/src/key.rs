@@ -77,8 +77,8 @@ impl Tid {
 }
 
 /// Position of an entry in the total order of the tree: by permutation, then key, then row address.
-/// Each entry has a position of its own, so even a million entries with equal keys can be split and
-/// located like others.
+/// No two entries have the same position. So even a million entries with equal keys can be divided
+/// among pages, and each of them can be located.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EntryKey<const N: usize> {
     /// Number of the permutation (ordered copy of all keys in the index) that holds the entry.

@@ -48,9 +48,9 @@ const MARGIN: u32 = 1;
 #[derive(Debug)]
 pub struct KnnScan<const N: usize> {
     scan: Scan<N>,
-    /// If this is a fingerprint, rows are ordered by their distance from it, and all rows that
-    /// `scan` finds are one ring. If it is `None`, rows are ordered by their distance from the
-    /// query of `scan`.
+    /// Fingerprint from which the distances are measured that determine the order of the returned
+    /// rows. All rows that `scan` finds are then one ring. `None` if rows are ordered by their
+    /// distance from the query of `scan`.
     center: Option<Key<N>>,
     /// True if the first ring has been begun.
     begun: bool,

@@ -110,8 +110,8 @@ impl LeafCache {
         self.lone_row.take()
     }
 
-    /// Stores the leaf of a key. Replaces the key and the leaf that were stored for the
-    /// permutation.
+    /// Stores `leaf` as the leaf of `key` in a permutation. The cache has only one key for each
+    /// permutation, so the key stored before is dropped.
     #[inline]
     pub(crate) fn remember<const N: usize>(&self, permutation: u16, key: &Key<N>, leaf: Block) {
         if let Some(slot) = self.leaves.get(usize::from(permutation)) {

@@ -15,9 +15,10 @@ use crate::shape::Shape;
 use crate::store::{PrefetchPages, UnlockedCopy};
 use std::ops::Range;
 
-/// Maximum number of 64-bit words of a key for two uses of prefetches: a search prefetches only
-/// parts of a leaf, and a scan prefetches the leaf after the current one. According to
-/// measurements, neither of them speeds up searches with longer keys.
+/// Maximum length of keys, in 64-bit words, for two kinds of prefetch. Up to this length, a search
+/// prefetches only the parts of a leaf that it will read, and a scan of adjacent leaves prefetches
+/// the leaf after the current one. With longer keys, a search prefetches whole leaves, and a scan
+/// does not prefetch the next leaf, because measurements found no gain.
 pub(crate) const MOST_WORDS: usize = 2;
 
 /// First step of the prefetch of a leaf: prefetches the fields that [`prefetch_between`] reads. If

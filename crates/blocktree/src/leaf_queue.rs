@@ -12,8 +12,8 @@ use crate::page::Result;
 use crate::store::ReadPages;
 use crate::tree::Tree;
 
-/// Maximum number of leaves in a [`LeafQueue`]. A search fills the queue again when all its leaves
-/// have been taken.
+/// Maximum number of leaves in a [`LeafQueue`]. When a search has taken all leaves of the queue, it
+/// fills the queue again.
 const LEAVES: usize = 16;
 
 /// Queue of the leaves that a search reads next, in ascending order of entry keys. Leaves may be
@@ -63,10 +63,10 @@ impl<const N: usize> LeafQueue<N> {
 
 impl<S: ReadPages, const N: usize> Tree<'_, S, N> {
     /// Fills a queue with the leaves that a search reads next: at most [`LEAVES`] leaves, all of
-    /// them children of one inner page. The first leaf covers the entry key `wanted`. To find the
-    /// leaf after each leaf, the function calls `next` with the entry key at which that leaf ends.
-    /// `next` returns the lowest entry key from there on that the search wants, or `None` if the
-    /// search wants no more entries.
+    /// them children of one inner page. The first leaf covers the entry key `wanted`. The function
+    /// then calls `next` with the entry key at which this leaf ends, and `next` returns the lowest
+    /// entry key from there on that the search wants. The leaf that covers the returned entry key
+    /// is the second leaf, and so on. `next` returns `None` if the search wants no more entries.
     pub(crate) fn find_ahead(
         &self,
         queue: &mut LeafQueue<N>,

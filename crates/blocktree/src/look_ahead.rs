@@ -105,11 +105,11 @@ impl<const N: usize> LookAhead<N> {
     }
 
     /// Fills the queue of a probe that looks up several prefixes: finds the leaves that the probe
-    /// reads from the entry key `from` on. Prefetches the fields of all these leaves, and also the
-    /// wanted entries of the first leaf and of the next [`LEAVES_AHEAD`] leaves. `permuted` is the
-    /// query's key in the probe's permutation. Removes the leaf of `from` from the queue and
-    /// returns it, or returns `None` if it was not found. Does nothing and returns `None` if the
-    /// queue is not empty or the probe looks up one prefix.
+    /// reads from the entry key `from` on, and hints to the store that it will read them. Then
+    /// prefetches the wanted entries of the first leaf and of the next [`LEAVES_AHEAD`] leaves.
+    /// `permuted` is the query's key in the probe's permutation. Removes the leaf of `from` from
+    /// the queue and returns it, or returns `None` if it was not found. Does nothing and returns
+    /// `None` if the queue is not empty or the probe looks up one prefix.
     pub(crate) fn fill_queue<S: ReadPages + PrefetchPages>(
         &mut self,
         tree: &Tree<'_, S, N>,

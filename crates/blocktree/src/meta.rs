@@ -82,8 +82,9 @@ const END: usize = FREE + FREE_LISTS * FREE_LIST;
 const FREE_LIST: usize = 8;
 
 /// Number of free lists: one for each level from the leaves (0) on, enough for a tree of 10^9
-/// entries. Higher levels have none. A free page is reused only on its own level, so that even a
-/// reader that follows an outdated link locks pages in the required order.
+/// entries. Higher levels have none. A free page is reused only on its own level, because a process
+/// may still follow an outdated link to it. On another level, that process could lock pages in an
+/// order that causes a deadlock.
 pub const FREE_LISTS: usize = 4;
 
 /// Free list of one level: a linked list of free pages.

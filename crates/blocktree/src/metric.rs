@@ -57,7 +57,8 @@ pub const fn near_duplicate_mismatches(hashes: usize) -> usize {
     hashes / POSITIONS_PER_MISMATCH
 }
 
-/// Bound of most searches of an index. By convention, values within it are near-duplicates.
+/// Bound of the searches of an index that do not state one. By convention, two values within it are
+/// near-duplicates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum UsualBound {
     /// Maximum Hamming distance of fingerprints, in bits.

@@ -94,8 +94,8 @@ impl<const N: usize> Probe<N> {
     }
 }
 
-/// Returns whether the last of `probes` finds a row and none of the earlier probes does.
-/// `difference` is the row's fingerprint XOR the query.
+/// Returns whether the last of `probes` finds a row that none of the earlier probes finds. Searches
+/// call it to return each row only once. `difference` is the row's fingerprint XOR the query.
 #[inline]
 pub(crate) fn last_finds<const N: usize>(probes: &[Probe<N>], difference: &Key<N>) -> bool {
     probes.split_last().is_some_and(|(last, earlier)| {
@@ -208,8 +208,9 @@ impl<const N: usize> Plan<N> {
         self.probes.iter().any(|probe| probe.bits == 0)
     }
 
-    /// Creates a plan with one probe for each element of `parts`. Ignores elements without a
-    /// threshold. `leaves` is the number of leaves of one permutation.
+    /// Creates a plan with one probe for each element of `parts` that has a threshold. Elements
+    /// without a threshold are ignored. `leaves` is the number of leaves of one permutation, for
+    /// the estimates of the plan.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -370,11 +371,11 @@ pub(crate) fn exact_permutations<const N: usize>(
     Some(chosen)
 }
 
-/// Returns several sets of candidate probes. A search can use any one of the sets, after [`spread`]
-/// has chosen the thresholds of its probes. No block is in the prefixes of two probes of one set.
-/// In the first set each prefix is one block, in the second set two blocks, and so on. If some
-/// blocks are then in no prefix of a set, the set also has probes with shorter prefixes for these
-/// blocks.
+/// Returns several sets of candidate probes, any one of which a search can use. The probes have no
+/// thresholds yet: [`spread`] chooses them. Within a set, each block of the layout is in the prefix
+/// of at most one probe. The first set has prefixes of one block, the second set has prefixes of
+/// two blocks, and so on. A set also has probes with shorter prefixes, for the blocks that are in
+/// none of its other prefixes.
 pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec<CandidateProbe>> {
     let longest = layout.permutations()[0].leading().len();
     (1..=longest)
@@ -404,9 +405,9 @@ pub(crate) fn disjoint_parts<const N: usize>(layout: &BlockLayout<N>) -> Vec<Vec
 }
 
 /// Chooses the thresholds of `parts` for a search within `radius` bits, and returns the parts with
-/// these thresholds. Raises the thresholds by `radius + 1` steps in total. Each step raises the
-/// threshold whose raise adds the least to the cost. `raise` returns a part with its threshold
-/// raised by one step (from `None` to 0, or by 1), and the cost that this adds.
+/// these thresholds. At first no part has a threshold. In each of `radius + 1` steps, one threshold
+/// is raised: the one whose raise adds the least to the cost. `raise` returns a part with its
+/// threshold raised by one step (from `None` to 0, or by 1), and the cost that this adds.
 pub(crate) fn spread<P>(mut parts: Vec<P>, radius: u32, raise: impl Fn(&P) -> (P, f64)) -> Vec<P> {
     for _ in 0..=radius {
         let raised = parts.iter().map(&raise).enumerate();

@@ -209,9 +209,10 @@ impl<const N: usize> Scan<N> {
         }
     }
 
-    /// Records a leaf that was read. If the search finds nothing, an insertion checks by the
-    /// records that there is still no row near the query. If the leaf has a row within the radius,
-    /// or if the search skips near rows (`beyond`), marks the record as useless.
+    /// Adds a leaf that was read to the record of the leaves read so far. If the search finds
+    /// nothing, an insertion can check by this record that there is still no row near the query. If
+    /// the leaf has a row within the radius, or if the search skips near rows (`beyond`), marks the
+    /// record as useless.
     fn note<S: ReadPages>(&mut self, tree: &Tree<'_, S, N>, leaf: &Leaf<S::Read<'_>, N>) {
         let empty = self.empty.get_or_insert_default();
         if self.found.is_empty() && self.beyond.is_none() {

@@ -118,8 +118,8 @@ pub trait ReadPages {
         panic!("out of memory")
     }
 
-    /// Checks for a cancel request, and unwinds if there is one. Long operations call it between
-    /// pages, but pages may still be locked.
+    /// Checks for a cancel request, and unwinds if there is one. Long operations call it after each
+    /// page that they read, in some cases while the page is still locked.
     fn check_interrupts(&self);
 }
 

@@ -43,11 +43,11 @@ pub(crate) struct TopK<const N: usize> {
     /// Number of rows for which memory has room. It exceeds `keep`, because more rows are collected
     /// before the first `keep` of them are selected.
     room: usize,
-    /// Last row, in the order of [`TopK`], that earlier passes returned. This pass skips rows
-    /// up to this row.
+    /// Last row, in the order of [`TopK`], that earlier passes returned. This pass skips rows up to
+    /// this row. `None` in the first pass.
     after: Option<Match<N>>,
-    /// Last row, in the order of [`TopK`], that this pass keeps. Rows after this row have
-    /// been dropped.
+    /// Last row, in the order of [`TopK`], that this pass keeps. Rows after this row have been
+    /// dropped. `None` if this pass has dropped no rows.
     cut: Option<Match<N>>,
 }
 
@@ -115,8 +115,8 @@ impl<const N: usize> TopK<N> {
         Ok(())
     }
 
-    /// Allocates room for `more` further rows. Doubles the capacity, but not beyond the number of
-    /// rows that the collection can have.
+    /// Allocates room for `more` further rows. Doubles the capacity if it is too small, but does
+    /// not exceed the number of rows that the collection can have at once.
     fn reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         let (length, capacity) = (self.rows.len(), self.rows.capacity());
         if capacity - length < more {

@@ -191,8 +191,9 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
-    /// Reads the root that has replaced the root `old`. Returns `defect` as an error if `old` is
-    /// still the root.
+    /// Reads the current root after a descent found a defect in the root `old`. An outdated root is
+    /// not an error, so the function returns the current root if it is another one. If `old` is
+    /// still the root, returns `defect` as an error.
     fn next_root(&self, old: Root, defect: Corruption) -> Result<Root> {
         let root = self.refresh_root()?;
         if root == old { Err(defect) } else { Ok(root) }
@@ -438,8 +439,8 @@ enum PositionCheck {
 }
 
 /// Number of outdated links that one search has followed. After more than 1,000 of them, the search
-/// fails. Each outdated link requires a vacuum between two page accesses, so many of them come from
-/// a damaged link.
+/// reports corruption. A link becomes outdated only if a vacuum removes a page between two page
+/// accesses of the search, so such a high number means that a link is damaged.
 #[derive(Default)]
 struct Restarts(u32);
 
@@ -466,9 +467,10 @@ impl<const N: usize> Default for MoveRight<N> {
 }
 
 impl<const N: usize> MoveRight<N> {
-    /// Returns whether the path leads back at its next page, which has the high key `high_key`:
-    /// whether this page ends no further right than the previous page on the path. False for the
-    /// first page of the path, and for the last page of a level, which has no high key.
+    /// Returns whether the path leads back at its next page, so that a search must not follow it
+    /// further. This is so if the high key of the next page, `high_key`, is not above the high key
+    /// of the previous page. False for the first page of the path, and for the last page of a
+    /// level, which has no high key.
     #[inline]
     fn leads_back(&self, high_key: Option<EntryKey<N>>) -> bool {
         (self.0.zip(high_key)).is_some_and(|(last, high)| high <= last)

@@ -12,14 +12,15 @@ use crate::page::Result;
 use crate::store::WritePages;
 use crate::tree::Tree;
 
-/// A vacuum that removes at least 1/32 of a leaf's entries rewrites the leaf in key order. Later
-/// searches for one prefix then read less of the page, but the log record of the rewrite contains
-/// most of it. A vacuum that removes fewer entries moves the leaf's last entries into the gaps,
-/// which changes less of the page.
+/// A vacuum that removes at least 1/32 of a leaf's entries rewrites the leaf in key order. Then
+/// later searches for one prefix read less of the leaf, but the log record of the rewrite contains
+/// most of the leaf's bytes. A vacuum that removes fewer entries moves the leaf's last entries into
+/// the gaps, which changes fewer bytes.
 const REWRITE_SHARE_INVERSE: usize = 32;
 
 /// A vacuum also rewrites a leaf in key order if at least 1/4 of its entries are unsorted, even if
-/// it removes none. The rewrite logs about as many bytes as the insertion of these entries has.
+/// it removes no entry. The log record of the rewrite has about as many bytes as the log records of
+/// the insertions that added the unsorted entries.
 const UNSORTED_SHARE_INVERSE: usize = 4;
 
 /// Numbers of entries, rows and pages that a vacuum of one index has removed or left.

@@ -56,8 +56,9 @@ impl WithReserve {
     }
 
     /// Allocates a block from the reserve, for a request that the system allocator could not serve.
-    /// Returns null if no range of free units is long enough. In both cases, records the shortage
-    /// of memory (`report_shortage`), so that the statement soon ends with an error.
+    /// Returns null if no range of free units is long enough. Records the shortage of memory
+    /// (`report_shortage`) even if the reserve has a block, so that the statement soon ends with an
+    /// error.
     ///
     /// Returns null without recording a shortage if the requesting code handles failed allocations
     /// itself (`may_fail`), or if the requested alignment exceeds [`UNIT`].

@@ -319,11 +319,11 @@ impl Condition {
     }
 }
 
-/// SQL comment with a hash of the names and types of a table's columns, for a statement that has a
-/// row of the table as its parameter. The backend's cache of plans finds the plan of a statement by
-/// the statement's text ([`spi`]), and the server does not plan a statement again when the row type
-/// of its parameter changes. With the comment, the text changes with the columns, so that a new
-/// plan is made.
+/// Returns an SQL comment with a hash of the names and types of a table's columns. The comment is
+/// added to a statement that has a row of the table as its parameter. The backend's cache of plans
+/// finds a plan by the text of the statement ([`spi`]). Without the comment, it would use an old
+/// plan after a change of the columns. With the comment, the text changes too, and a new plan is
+/// made.
 fn layout_comment(table: Rel) -> String {
     let mut hasher = DefaultHasher::new();
     for column in table.attributes() {

@@ -446,10 +446,9 @@ pub fn parameter_names(function: Oid) -> Vec<CString> {
     }
 }
 
-/// Collects the names of the parameters of all functions in `schema` that are called `function` and
-/// have a first parameter of type `text`. Skips this first parameter, and includes output
-/// parameters and result columns. Each name occurs once. Names of functions with fewer parameters
-/// come first.
+/// Returns the parameter names of all functions with the name `function` in `schema` whose first
+/// parameter is a `text`. Skips this first parameter, and includes output parameters and result
+/// columns. Each name occurs once. The parameters of functions with fewer parameters come first.
 pub fn parameters_of_text_functions(schema: Oid, function: &CStr) -> Vec<CString> {
     let mut found: Vec<Vec<CString>> = Vec::new();
     for_each_row(

@@ -16,8 +16,9 @@ unsafe extern "C-unwind" fn changed(argument: Datum, _cache: i32, _hash: u32) {
     function();
 }
 
-/// Registers a function like [`on_change`], and passes it the hash value of the changed row in the
-/// system cache. 0 stands for all rows.
+/// Registers a function like [`on_change`]. The argument of the function identifies the changed
+/// row: it is the hash value of the row's key in the system cache, or 0 if any row may have
+/// changed.
 pub fn on_change_of_row(cache: pg_sys::SysCacheIdentifier::Type, function: fn(u32)) {
     let argument = Datum::from(function as *const ());
     // SAFETY: as in `on_change`.

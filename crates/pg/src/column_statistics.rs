@@ -16,9 +16,9 @@ pub enum Operands<'s, 'a> {
     /// Condition that compares a column with an expression, for the rows of one relation. Has the
     /// statistics of the column, and the expression that it is compared with.
     Restriction(&'s Statistics, Expr<'a>),
-    /// Condition that compares columns of two relations, for the rows of one relation. When the
-    /// condition is evaluated, the row of the other relation is known, as on the inner side of a
-    /// nested loop.
+    /// Condition that compares columns of two relations, as a condition on the rows of one of them.
+    /// The row of the other relation is known when the condition is evaluated, as on the inner side
+    /// of a nested loop.
     Parameterized {
         /// Statistics of the column of the relation whose rows are estimated.
         column: &'s Statistics,
@@ -43,8 +43,8 @@ impl<'a> Condition<'a> {
     /// `operands`, the two operands of the condition, and returns the result of `estimate` for
     /// these statistics. Returns `None` if the server passes no planner state.
     ///
-    /// For a condition on the rows of one relation, also returns `None` unless the condition
-    /// compares a column of this relation with an expression that has no column of it.
+    /// For a condition on the rows of one relation, also returns `None` unless one operand is a
+    /// column of this relation and the other operand contains no column of it.
     pub fn estimate(
         &self,
         operands: [Expr<'a>; 2],

@@ -26,10 +26,11 @@ pub struct DirtyRow<'s, 'a> {
 }
 
 /// Scans an index of `table` with a dirty snapshot. `keys` has the index and the conditions of the
-/// scan, and `orders` has its ORDER BY operators. Calls `each` for each row version that the
-/// snapshot sees. The scan ends early when `each` returns `Break`. Calls `vanished` with the
-/// address of each row version that is dead for this snapshot, but that an older snapshot may still
-/// see.
+/// scan, and `orders` has its ORDER BY operators.
+///
+/// Calls `each` for each row version that the snapshot sees; the scan ends early when `each`
+/// returns `Break`. Calls `vanished` with the address of each row version that this snapshot does
+/// not see any more, but that an older snapshot may still see.
 pub fn scan(
     table: Rel,
     keys: &mut OwnScanKeys,

@@ -248,10 +248,13 @@ impl<'a> Expr<'a> {
         }
     }
 
-    /// Returns whether the planner may replace a call of a user's function in the expression by its
-    /// result: the call has no columns in its arguments, or the function is in SQL. The planner
-    /// replaces a call of such a function by the function's body, which can have calls without
-    /// columns. An immutable function can read a setting or a table, against its promise.
+    /// Returns whether the planner may replace a call of a user-defined function in the expression
+    /// by its result. Such a result can become outdated, because a function that is declared as
+    /// immutable may nevertheless read a setting or a table.
+    ///
+    /// Returns true if a call of a user-defined function has no columns in its arguments. Also
+    /// returns true if a user-defined function is in SQL: the planner replaces its calls by the
+    /// function's body, which may contain calls without columns.
     pub fn folds_user_function(self) -> bool {
         unsafe extern "C-unwind" fn is_users(function: Oid, _: *mut c_void) -> bool {
             function.to_u32() >= pg_sys::FirstNormalObjectId

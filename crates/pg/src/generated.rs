@@ -14,8 +14,8 @@ use super::value::{OwnedValue, Value};
 pub struct PlannedColumns {
     table: pg_sys::Oid,
     columns: Planned,
-    /// True if the planner can have replaced a call by its result, which a later statement may
-    /// compute differently ([`Expr::folds_user_function`]).
+    /// True if the planner may have replaced a call of a user-defined function by its result
+    /// ([`Expr::folds_user_function`]). The call may return another result in a later statement.
     is_folded: bool,
 }
 
@@ -67,8 +67,9 @@ impl PlannedColumns {
         }
     }
 
-    /// Returns whether another statement can use the plans. The server makes a plan invalid when a
-    /// function or type that it depends on changes. Changes of the table itself have no influence.
+    /// Returns whether another statement can use the plans. Returns false if the plans may contain
+    /// results of user-defined functions, or if a function or type that a plan depends on has
+    /// changed. Does not detect a change of the table itself; the caller must watch for that.
     pub fn is_valid(&self) -> bool {
         // SAFETY: the expressions are in the plan cache.
         !self.is_folded

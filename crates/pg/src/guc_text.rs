@@ -54,8 +54,8 @@ pub struct TextStorage {
     text: AtomicPtr<c_char>,
     /// Number of assignments to the setting so far.
     version: AtomicU64,
-    /// True once [`define`] has defined the setting. The server checks and assigns the setting's
-    /// first value before that, and this first value does not count as a change.
+    /// True once [`define`] has defined the setting. While it is false, the server checks and
+    /// assigns the setting's first value, which does not count as a change.
     defined: AtomicBool,
 }
 

@@ -69,8 +69,9 @@ impl IndexVacuum<'_> {
     }
 }
 
-/// Number of row addresses of a table page for which [`DeadRows`] remembers the callback's answers.
-/// A heap page has at most 291 rows. For higher addresses, the callback is called each time.
+/// [`DeadRows`] remembers the callback's answers for the row offsets of a table page that are below
+/// this number. For higher offsets, it calls the callback each time. A heap page has at most 291
+/// rows.
 const ROWS_PER_PAGE: usize = 320;
 
 /// Remembered answers of the callback about the rows of one page of the table.
@@ -83,9 +84,9 @@ struct PageRows {
 }
 
 /// Set of the rows that VACUUM removes. A callback of the server answers whether the row at an
-/// address is in the set. Before PostgreSQL 17, the callback searches a large array. An index asks
-/// about each row once for each permutation (ordered copy of all keys). So this type remembers the
-/// answers.
+/// address is in the set. This type remembers the answers, because a neardup index asks about each
+/// row several times: once for each permutation, which is an ordered copy of all keys. Before
+/// PostgreSQL 17, each call of the callback searches a large array.
 pub struct DeadRows {
     callback: pg_sys::IndexBulkDeleteCallback,
     state: *mut c_void,
@@ -161,8 +162,8 @@ impl DeadRows {
         pages.get_mut(page)
     }
 
-    /// Calls the callback for each row of a table page whose offset is in `rows`. Returns a bit for
-    /// each offset (modulo [`ROWS_PER_PAGE`]), set if VACUUM removes the row.
+    /// Calls the callback for each row of a table page whose offset is in `rows`. Returns bits that
+    /// are indexed by the offset modulo [`ROWS_PER_PAGE`]. A bit is set if VACUUM removes the row.
     fn ask(&self, block: Block, rows: RangeInclusive<u16>) -> [u64; ROWS_PER_PAGE / 64] {
         let mut dead = [0; ROWS_PER_PAGE / 64];
         let Some(callback) = self.callback else {

@@ -44,10 +44,10 @@ struct TypedSlot<T> {
 }
 
 impl Call {
-    /// Calls `make` with the bytes of the function's argument `n`, counted from 0, a `bytea`. Keeps
-    /// the value that `make` returns, until a call with another argument replaces it. Later calls
-    /// from the same place in the query return the kept value if their argument is equal. So an
-    /// argument that is the same for all rows is read and prepared only once.
+    /// Returns the value that `make` makes from the bytes of argument `n`, a `bytea`, counted from
+    /// 0. Keeps this value until a call with another argument replaces it. Later calls from the
+    /// same place in the query return the kept value, without calling `make`, if their argument is
+    /// equal. So an argument that is the same for all rows is read and prepared only once.
     ///
     /// A function can keep a value for one argument only, because the memory for the value is in
     /// the one field that the function manager's record has for this purpose (`fn_extra`).

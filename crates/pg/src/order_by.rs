@@ -41,10 +41,10 @@ impl OrderBy {
         [self.text.as_slice(), b"\n"].concat()
     }
 
-    /// Sorts rows of a table by this ORDER BY list. `next` returns the addresses of the rows, and
-    /// `each` gets them in order. Rows that the list does not distinguish are in the order of their
-    /// addresses. The sort runs as a query with the caller's rights and `work_mem`, and with the
-    /// active snapshot.
+    /// Sorts rows of a table by this ORDER BY list. `next` returns the address of one row at each
+    /// call, and `None` after the last row. `each` is called with the addresses in sort order. Rows
+    /// that the list does not distinguish are in the order of their addresses. The sort runs as a
+    /// query with the caller's rights and `work_mem`, and with the active snapshot.
     pub fn rows(&self, table: Rel, next: &mut dyn FnMut() -> Option<Tid>, each: impl FnMut(Tid)) {
         let query = [
             b"SELECT ctid FROM ONLY ",

@@ -24,8 +24,9 @@ thread_local! {
     static PREVIOUS: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
 }
 
-/// Installs `rewrite` as `get_relation_info_hook`. The planner calls it for each table of a query,
-/// after it has read the table's indexes. Called once, when the library is loaded.
+/// Installs `rewrite` as `get_relation_info_hook`. The planner calls `rewrite` for each table of a
+/// query, after it has read the table's indexes. Call this function once, while the server loads
+/// the library.
 pub fn install(rewrite: fn(&PlannedRelation)) {
     assert!(REWRITE.replace(Some(rewrite)).is_none());
     // SAFETY: the server has a single thread, and never unloads the library.
@@ -81,9 +82,10 @@ impl<'a> PlannedRelation<'a> {
     /// the query's tables, and in the predicates of this relation's indexes. Replaces the
     /// comparison by the expression that `replace` returns; `None` keeps the comparison.
     ///
-    /// A partition, or an arm of a UNION ALL, has a parent relation. For such a relation, the
-    /// function visits only those conditions of the query that the planner has already assigned to
-    /// the parent, because the planner later makes the relation's conditions by copying them.
+    /// A partition, or an arm of a UNION ALL, has a parent relation. The planner makes the
+    /// conditions of such a relation later, as copies of the parent's conditions. So for such a
+    /// relation, the function visits the conditions of the parent instead of all conditions of the
+    /// query.
     ///
     /// A comparison is an operator expression, or an operator with `ANY` of an array. Comparisons
     /// are found at the top level of a condition and below AND, OR and NOT.

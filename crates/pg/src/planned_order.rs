@@ -16,12 +16,13 @@ pub struct Order<'a> {
 }
 
 impl<'a> PlannedRelation<'a> {
-    /// Calls `replace` for a query that sorts by exactly one item, without grouping, DISTINCT or
-    /// set operations. If `replace` returns an expression of type `int4`, the query sorts by this
-    /// expression instead, ascending and with NULLS LAST. `None` keeps the order.
+    /// Calls `replace` with the ORDER BY item of the query if the query has exactly one, and has no
+    /// grouping, DISTINCT or set operations. `replace` returns an expression of type `int4`, by
+    /// which the query then sorts, ascending and with NULLS LAST. If it returns `None`, the order
+    /// stays as it is.
     ///
-    /// The hook can still change the order, because the planner opens the tables, and calls the
-    /// hook for each of them, before it uses the order.
+    /// Call this function in the `get_relation_info_hook`. The planner calls that hook when it
+    /// opens the tables of the query, and reads the ORDER BY only later.
     pub fn replace_order(&self, replace: impl FnOnce(Order<'a>) -> Option<Expr<'a>>) {
         let Some(root) = self.planner.root() else {
             return;
@@ -59,7 +60,9 @@ impl<'a> PlannedRelation<'a> {
     }
 }
 
-/// Returns whether a query sorts its rows by one item without grouping or other processing.
+/// Returns whether a query is a SELECT with exactly one ORDER BY item and without grouping,
+/// aggregates, window functions, DISTINCT, set operations or set-returning functions in its
+/// columns.
 fn is_plain(query: &pg_sys::Query) -> bool {
     // SAFETY: null, which is the empty list, or a list.
     let items = unsafe { pg_sys::list_length(query.sortClause) };

@@ -17,7 +17,7 @@ pub enum SupportRequest<'a> {
     /// Replace a call of the supported function by another expression. Has the planner's state and
     /// the arguments of the call. The function [`replaced_by`] makes the answer.
     Simplify(Planner<'a>, List<'a>),
-    /// Estimate for which share of the rows the supported function returns true.
+    /// Estimate the share of rows for which the supported function returns true.
     Selectivity(Selectivity<'a>),
     /// Find a condition that an index can evaluate instead of a call of the supported function.
     IndexCondition(IndexCondition<'a>),
@@ -47,8 +47,8 @@ pub struct Condition<'a> {
 /// Rows for which a condition's selectivity is estimated.
 #[derive(Clone, Copy)]
 pub(super) enum Rows {
-    /// Rows of one relation, given by its number in the range table. 0 means the only relation
-    /// whose columns occur in the condition.
+    /// Rows of one relation. Has the relation's number in the range table, or 0. If it is 0, the
+    /// condition has columns of only one relation, and this relation is meant.
     Relation(i32),
     /// Rows of a join, given by its type and by the server's description of it, which lives as long
     /// as the call.
@@ -57,8 +57,8 @@ pub(super) enum Rows {
 
 /// Request for the share of rows for which the supported function returns true.
 pub struct Selectivity<'a> {
-    /// The condition, which is a call of the supported function. It includes the rows for which the
-    /// planner evaluates the condition.
+    /// The condition, which is a call of the supported function. The share is requested for the
+    /// rows in its field `rows`.
     pub condition: Condition<'a>,
     request: &'a mut pg_sys::SupportRequestSelectivity,
 }

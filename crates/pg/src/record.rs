@@ -51,8 +51,9 @@ pub struct SplitRow {
 
 impl SplitRow {
     /// Fills the buffers from the values of a row's columns, `None` for NULL. Returns pointers to
-    /// the values and to the NULL flags, valid until the next call. Raises an internal error if the
-    /// number of columns differs from the descriptor's.
+    /// the values and to the NULL flags, valid until the next call. `descriptor` describes the
+    /// columns that the SQL function is declared to return. Raises an internal error if it is
+    /// `None` or has another number of columns.
     pub fn set(
         &mut self,
         columns: &[Option<Datum>],

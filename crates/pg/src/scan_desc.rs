@@ -149,9 +149,9 @@ fn make<S: ScanState>(
     NonNull::new(kept).expect("memory, or an error")
 }
 
-/// Calls `search` with a scan state of the index, and returns its result. Does not start a scan in
-/// the server, which saves time if searches rarely find rows. Does not count a search in the
-/// server's statistics.
+/// Calls `search` with a scan state of the index, and returns its result. Does not begin an index
+/// scan of the server. That saves time for callers whose searches rarely find a row, and which
+/// begin a scan only when they do. Does not count a search in the server's statistics.
 pub fn without_scan<S: ScanState, T>(index: Rel, search: impl FnOnce(&mut S) -> T) -> T {
     // SAFETY: the index is open during the call. A cached state does not use it.
     let kept = take_or_make(unsafe { Rel::new(index.raw()) });

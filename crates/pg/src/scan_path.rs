@@ -81,8 +81,8 @@ impl<'a> ScanPath<'a> {
         self.path.path.pathtype == pg_sys::NodeTag::T_IndexOnlyScan
     }
 
-    /// Turns an index-only scan into an index scan, which also reads the table. The planner makes
-    /// the plan from the path's node type.
+    /// Turns an index-only scan into an index scan, which also reads the table. This changes the
+    /// path's node type, which decides which of the two scans the planner puts into the plan.
     pub fn read_table(&mut self) {
         self.path.path.pathtype = pg_sys::NodeTag::T_IndexScan;
     }

@@ -110,10 +110,10 @@ pub fn subtransaction() -> pg_sys::SubTransactionId {
 /// Locks a relation in this mode until the transaction ends, or until the current subtransaction is
 /// rolled back.
 ///
-/// `LockRelationOid` alone could release the lock earlier, because in a query it makes the query's
-/// portal the owner of the lock. The portal can be a cursor, from which a later subtransaction
-/// reads. If the query then fails, the server rolls back only this subtransaction, but releases all
-/// locks of the portal.
+/// After `LockRelationOid` alone, the server could release the lock earlier. During a query, the
+/// owner of a new lock is the query's portal, which can be a cursor. A later subtransaction can
+/// read from this cursor. If the query then fails, the server rolls back only this subtransaction,
+/// but releases all locks of the portal.
 pub fn lock_for_transaction(relation: Oid, mode: LOCKMODE) {
     let _owner = TransactionOwner::begin();
     // SAFETY: the arguments may have any value.

@@ -269,7 +269,7 @@ impl<'a> ServerText<'a> {
     }
 
     /// Smallest part of whole units that contains `range`. `of` returns the field of a [`Position`]
-    /// in which the range is counted.
+    /// that is counted like the bounds of `range`, such as `code_points`.
     fn part(&self, range: Range<usize>, of: fn(&Position) -> usize) -> ServerPart {
         let (start, _) = self.around(range.start, of);
         // The end of a short part is nearer to its start than to a mark.
@@ -281,7 +281,8 @@ impl<'a> ServerText<'a> {
     }
 
     /// The last boundary between units at or before the position `at`, and the first one at or
-    /// after it. `of` returns the field of a [`Position`] in which `at` is counted.
+    /// after it. `of` returns the field of a [`Position`] that is counted like `at`, such as
+    /// `code_points`.
     fn around(&self, at: usize, of: fn(&Position) -> usize) -> (Position, Position) {
         let mark = self.marks.partition_point(|mark| of(mark) <= at) - 1;
         self.around_from(self.marks[mark], at, of)

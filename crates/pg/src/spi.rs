@@ -23,8 +23,9 @@ thread_local! {
     static PLANS: RefCell<HashMap<Statement, pg_sys::SPIPlanPtr>> = RefCell::default();
 }
 
-/// Changes that an SPI statement sees. A function runs the SPI statement. The outer statement is
-/// the SQL statement that calls this function.
+/// Selects the changes that an SPI statement sees. A function of this extension runs the SPI
+/// statement. The outer statement, which the variants refer to, is the SQL statement that calls
+/// this function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sees {
     /// The statement sees the rows that the outer statement sees, without the changes that the

@@ -181,10 +181,12 @@ fn convert_piece(conversion: Oid, piece: &str, buffer: &mut [u8], out: &mut Vec<
 }
 
 /// Returns the length in bytes of the first piece of `text`, which is converted next: at most
-/// `most`, and less where the text cannot be divided. In EUC_JIS_2004, two code points can make one
-/// character. `halves` holds the code points that can be the second of the two; it is empty for
-/// other encodings. A piece never ends before a code point of `halves`, unless all code points of
-/// the piece after the first are in `halves`.
+/// `most`, and less where the text cannot be divided.
+///
+/// In EUC_JIS_2004, two code points can make one character. `halves` holds the code points that can
+/// be the second of the two; it is empty for other encodings. A piece does not end before a code
+/// point of `halves`, so that both halves of a character are in the same piece. The only exception
+/// is a piece in which all code points after the first are in `halves`.
 fn piece_end(text: &str, most: usize, halves: &[char]) -> usize {
     let end = text.floor_char_boundary(most);
     let is_half = |c: char| halves.contains(&c);

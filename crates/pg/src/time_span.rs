@@ -141,8 +141,8 @@ impl TimeType {
     }
 }
 
-/// Returns the span of a range, or `None` for an empty range. `range` is the range type, and
-/// `bytes` the length of its bounds.
+/// Returns the span of a range, or `None` for an empty range. `range` is the OID of the range type.
+/// `bytes` is the length of a bound in bytes, 4 or 8.
 fn range_span(value: Value, range: Oid, bytes: u8) -> Option<Span> {
     // `range_deserialize` requires a range that is not compressed and has a header of four bytes.
     let plain = (!value.is_plain()).then(|| value.to_owned());

@@ -17,13 +17,14 @@ use super::rel::Rel;
 use super::trigger::TriggerCall;
 use super::{catalog, server};
 
-/// Maximum number of entries. An entry takes about 10 kB. Each partition of a table has triggers of
-/// its own.
+/// Maximum number of entries. A new entry in a full cache replaces the entry whose last use is the
+/// longest ago. An entry takes about 10 kB. Each partition of a table has triggers of its own, and
+/// so entries of its own.
 const MAX_ENTRIES: usize = 256;
 
-/// System caches whose changes make all entries stale. They have the objects that the text of a
-/// trigger's statements names, the functions that expressions call, and the roles whose privileges
-/// the planner checks. Their rows change rarely.
+/// System caches whose changes make all entries stale. They contain the schemas, operators and
+/// operator classes that a trigger's statements use, the functions that expressions call, and the
+/// roles whose privileges the planner checks. These objects change rarely.
 const WATCHED: [pg_sys::SysCacheIdentifier::Type; 7] = [
     SysCacheIdentifier::AMOPSTRATEGY,
     SysCacheIdentifier::AUTHMEMROLEMEM,
@@ -41,8 +42,8 @@ pub trait Prepared: 'static {
     fn is_valid(&self) -> bool;
 }
 
-/// Conditions under which a state was prepared. It serves only statements under the same
-/// conditions.
+/// Trigger, user and settings for which a state was prepared. Only statements with equal values use
+/// the state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Conditions {
     trigger: Oid,
@@ -50,7 +51,8 @@ struct Conditions {
     user: Oid,
     /// Setting `IntervalStyle`, by which the server reads intervals in the trigger's arguments.
     interval_style: i32,
-    /// Setting by which the server reads string literals in conditions of the arguments.
+    /// Setting `standard_conforming_strings`, by which the server reads string literals in those of
+    /// the trigger's arguments that are SQL conditions.
     standard_conforming_strings: bool,
 }
 
@@ -58,7 +60,8 @@ struct Entry {
     conditions: Conditions,
     /// OIDs of the trigger's table and of its indexes.
     relations: Vec<Oid>,
-    /// Hash values, in the system cache of types, of the types of the table's columns.
+    /// Types of the table's columns, and the types below a domain, as their hash values in the
+    /// system cache of types. The server reports a change of a type by this hash value.
     types: Vec<u32>,
     state: Rc<dyn Any>,
     is_stale: bool,
@@ -67,9 +70,10 @@ struct Entry {
 }
 
 thread_local! {
-    /// Not dropped at the end of the process, when the server's memory must not be freed any more.
-    /// No code calls the server while it borrows the entries, because the server could then call
-    /// one of the callbacks, which borrow them, too.
+    /// Entries of the cache, at most [`MAX_ENTRIES`]. They are not dropped at the end of the
+    /// process, when the server's memory must not be freed any more. Code that borrows the entries
+    /// must not call the server, because the server could call one of the callbacks, which borrow
+    /// the entries too.
     static ENTRIES: RefCell<ManuallyDrop<Vec<Entry>>> =
         const { RefCell::new(ManuallyDrop::new(Vec::new())) };
     /// Number of changes that the server has reported.
@@ -80,8 +84,9 @@ thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns the state of the trigger that `call` fires. If the cache does not have it, calls
-/// `prepare` and keeps the result. If `prepare` raises an error, the cache stays as it was.
+/// Returns the state of the trigger that is called. If the cache does not have it, calls `prepare`,
+/// and returns the result. Keeps the result in the cache unless the trigger, or an object that the
+/// state may depend on, changed meanwhile. If `prepare` raises an error, the cache stays as it was.
 pub fn prepared<T: Prepared>(call: &TriggerCall, prepare: impl FnOnce(&TriggerCall) -> T) -> Rc<T> {
     watch();
     let conditions = Conditions {

@@ -99,7 +99,8 @@ impl UniqueKey {
         }
     }
 
-    /// Returns whether two rows have equal key values.
+    /// Returns whether two rows have equal key values. Two NULLs are equal only if the index treats
+    /// them as equal.
     ///
     /// # Safety
     /// `a` and `b` were returned by [`UniqueKey::of_row`].

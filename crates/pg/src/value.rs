@@ -479,16 +479,16 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Returns whether every bit pattern is a valid value of this fixed-length type. True for `bigint`
-/// and for types that are not built in, such as the types of this extension.
+/// Returns whether a value of this fixed-length type may be made from any words without a check.
+/// True for `bigint`, where every bit pattern is a valid value, and for the types for which
+/// [`is_not_builtin`] is true.
 fn takes_any_words(oid: Oid) -> bool {
     is_not_builtin(oid) || oid == pg_sys::INT8OID
 }
 
-/// Returns whether a type is not built into the server. Values of such types may be made from
-/// unchecked bytes, because the functions of this extension check the bytes of its own types. The
-/// server's functions trust the bytes of built-in types. `bigint` is the only built-in type whose
-/// values are made from unchecked bytes.
+/// Returns whether a type is not built into the server. This extension makes values of such a type
+/// from unchecked bytes only for its own types, whose functions check the bytes. The server's
+/// functions do not check the bytes of built-in types.
 fn is_not_builtin(oid: Oid) -> bool {
     oid.to_u32() >= pg_sys::FirstNormalObjectId
 }

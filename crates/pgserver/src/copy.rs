@@ -17,8 +17,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Programs that must be real files in the copy, not links: they resolve links in their own path
-/// before they look for other files relative to it.
+/// Programs that must be real files in the copy. Each of them resolves the links in its own path,
+/// and then looks for other files relative to that path. As a link, it would use the files of the
+/// original installation.
 const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 
 /// Files of a built extension, ready to be installed.
@@ -26,8 +27,8 @@ const PROGRAMS: [&str; 3] = ["postgres", "initdb", "pg_ctl"];
 pub struct Artifacts {
     /// Name of the extension, for example `neardup`.
     pub name: String,
-    /// Path of the built shared library. It is installed as `<name>.so`, or with the file name
-    /// extension that this server expects.
+    /// Path of the built shared library. It is installed as `<name>.so`, or with another file name
+    /// extension if the server expects one.
     pub library: PathBuf,
     /// Paths of the control file and the SQL scripts, which keep their names.
     pub share: Vec<PathBuf>,
@@ -155,9 +156,10 @@ impl PrivateCopy {
         (self.extension_dir.join(format!("{name}.control"))).is_file()
     }
 
-    /// Links the files of other extensions into the copy: the files that `make install
-    /// DESTDIR=root` has installed below `root`, or the files of all installed extensions if `root`
-    /// is `/`. The next call of [`PrivateCopy::make`] removes the links.
+    /// Links the files of other extensions into the copy. `root` is a folder into which `make
+    /// install DESTDIR=...` has installed them. If `root` is `/`, links the files of all extensions
+    /// of the original installation. The next call of [`PrivateCopy::make`] keeps only links to the
+    /// original installation.
     ///
     /// # Errors
     /// When `root` has no folder for extensions of this server, or a link cannot be created.
@@ -171,9 +173,9 @@ impl PrivateCopy {
     }
 }
 
-/// Returns the folders that a caller should try for files that the server's user must reach, in
-/// this order: `preferred`, then one folder below each of the system's folders for temporary files.
-/// The names of these further folders end with `suffix`.
+/// Returns candidates for a folder with files for the server. The server's user may have no access
+/// to some of them, so the caller should try them in order. The first one is `preferred`. The
+/// others are in the system's folders for temporary files, and their names end with `suffix`.
 pub fn candidate_dirs(preferred: &Path, suffix: &str) -> Vec<PathBuf> {
     // The name contains a hash of the checkout's path, so that a later run finds the same folder.
     let owner = rustix::process::geteuid().as_raw();

@@ -71,8 +71,9 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// Parses the parent's process id from the text of `/proc/PID/stat` (proc(5)). It is the second
-/// field after the program's name, which is in parentheses and may contain any characters.
+/// Parses the parent's process id from the text of `/proc/PID/stat` (proc(5)). Returns `None` if
+/// the text has no such number. The number is the second field after the program's name. The name
+/// is in parentheses and may contain any characters, so the last `)` ends it.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()

@@ -132,8 +132,8 @@ pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
-/// Locks a mutex, even if another thread has panicked with it: such a panic leaves these values
-/// valid.
+/// Locks a mutex, even if another thread has panicked while it held the lock. The values behind the
+/// mutexes of this module stay valid after such a panic.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

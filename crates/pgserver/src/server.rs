@@ -428,7 +428,8 @@ impl Drop for Server {
     }
 }
 
-/// Runs a command. Shows its output only in the error if it fails.
+/// Runs a command and waits until it ends. If it fails, returns an error that contains its output.
+/// Otherwise drops the output.
 fn run_quietly(mut command: Command) -> Result<()> {
     let name = command.get_program().display().to_string();
     let output = command

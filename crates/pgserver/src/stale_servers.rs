@@ -8,9 +8,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Lock on all servers of one purpose (test, demo, ...), which this process holds until the value
-/// is dropped. The operating system releases the lock however the process ends. So a running server
-/// whose purpose is not locked is left over from an earlier run.
+/// Lock on all servers of one purpose (test, demo, ...). This process holds the lock until the
+/// value is dropped. However the process ends, the operating system then releases the lock. So if a
+/// server is running and its purpose is not locked, an earlier run has left the server behind.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,

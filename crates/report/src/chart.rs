@@ -13,8 +13,8 @@ const LEFT: f64 = 46.0;
 const TOP: f64 = 12.0;
 const PLOT_RIGHT: f64 = WIDTH - 8.0;
 const PLOT_BASE: f64 = HEIGHT - 44.0;
-/// Maximum number of distances that are written below the bars. If there are more bars, only every
-/// second bar has its distance below it, or every third, and so on.
+/// Maximum number of distances that are written below the bars. If there are more bars, the chart
+/// shows the distance of only every second bar, or every third, and so on.
 const MAX_LABELS: usize = 17;
 
 /// Appends the chart of the report's histogram, and a table of the histogram's numbers, to the page
@@ -31,7 +31,7 @@ pub fn push(html: &mut String, report: &Report) {
 /// Vertical scale of the chart. It is logarithmic, because the number of pairs grows exponentially
 /// with the distance.
 struct Scale {
-    /// Exponent of the highest grid line, which stands for this power of ten.
+    /// Exponent at the top of the scale: a bar of full height stands for 10^`tens` pairs.
     tens: u32,
 }
 

@@ -95,8 +95,9 @@ fn push_name(html: &mut String, member: &Member) {
     html.push_str("</bdi>");
 }
 
-/// Opens the list item of a row and appends its first line: the row's name and the facts in `head`.
-/// If the row has details, opens the element that folds the details.
+/// Opens the list item of a row and appends its first line, which shows the row's name, its
+/// distance and the facts in `head`. If the row has details, opens the element that folds the
+/// details. The caller ends the item with [`close_member`].
 fn open_member(html: &mut String, report: &Report, member: &Member, head: Head) {
     let mut classes = String::new();
     for number in &member.removed_at {

@@ -111,8 +111,8 @@ impl Histogram {
     pub fn is_even(&self) -> bool {
         /// Minimum number of pairs with even distances. With fewer pairs, the result is false.
         const MIN_PAIRS: u64 = 20;
-        /// Minimum number of pairs with even distances for each pair with an odd distance. With
-        /// fewer, the result is false.
+        /// Minimum ratio of the pairs with even distances to the pairs with odd distances. Below
+        /// it, the result is false.
         const RATIO: u64 = 20;
         let pairs = |odd| {
             let bars = self.bars.iter().skip(1);

@@ -3,8 +3,8 @@
 
 use neardup_textdiff::{Context, Diff, Kind, Piece, View};
 
-/// Number of characters, other than white space, that are shown of the equal text before a change
-/// and of the equal text after it.
+/// Length of the equal text that is shown before and after a change if the remaining equal text is
+/// left out ([`Row::LeftOut`]). The unit is characters that are not white space.
 const CONTEXT_LETTERS: usize = 140;
 /// Maximum number of characters shown of one text in a change. For the rest, the table shows only
 /// the number of characters ([`Part::More`]).

@@ -93,9 +93,8 @@ pub fn bits(value: f64) -> String {
     format!("{value:.0} {unit}")
 }
 
-/// Returns the table cells that show a distance. The first cell has a similarity or a number of
-/// bits. If the similarity is estimated from fingerprints ([`Measure::Estimated`]), a second cell
-/// has the number of bits.
+/// Returns one or two table cells that show a distance: the number of bits for [`Measure::Bits`],
+/// the similarity for [`Measure::Signatures`], and both for [`Measure::Estimated`].
 pub fn distance_cells(measure: Measure, value: f64) -> String {
     let shown = match measure {
         Measure::Bits(_) => distance(measure, value),

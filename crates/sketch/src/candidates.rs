@@ -120,8 +120,7 @@ impl Tails {
         }
     }
 
-    /// Increases the number of differences, `bound`, by one, and updates the probabilities in
-    /// `sums`.
+    /// Increases `bound` by one, and updates the probabilities in `sums`.
     fn advance(&mut self) {
         self.bound += 1;
         let (left, bound) = (self.trials - self.bound + 1, self.bound);

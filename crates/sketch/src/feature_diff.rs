@@ -101,8 +101,8 @@ impl Side<'_> {
         all
     }
 
-    /// Returns the number of features in `all`, and the `top` heaviest of these features in text
-    /// order. `all` holds the features that only this text has.
+    /// Returns the number of features in `all`, the features that only this text has. Also returns
+    /// the `top` heaviest of them, in text order.
     fn top(
         &self,
         mut all: Vec<&FeatureEntry>,
@@ -135,8 +135,8 @@ impl FeatureDiff {
     /// `a`, only in `b`), the heaviest ones, and up to `top` changes. If `bits_of` names a
     /// fingerprint function, counts the bits of the distance that each change causes.
     ///
-    /// Memory: two [`FeatureList`]s, 32 bytes more for each distinct feature (40 with `bits_of`),
-    /// and the normal form of one of the texts once more, with some positions in it.
+    /// Memory: two [`FeatureList`]s, and 32 bytes more for each distinct feature (40 with
+    /// `bits_of`). To find positions, the normal form of one text at a time is computed again.
     pub fn new(
         a: &str,
         b: &str,
@@ -183,8 +183,8 @@ type SharedEntry<'a> = (&'a FeatureEntry, &'a FeatureEntry);
 
 /// Returns the `top` largest changes between two texts. `own` holds two lists: the features that
 /// only the first text has, and the features that only the second text has. `shared` holds the
-/// features that both texts have. If `bits_of` names a fingerprint function, counts its differing
-/// bits for each change.
+/// features that both texts have. If `bits_of` names a fingerprint function, also counts, for each
+/// change, how many bits of the two fingerprints differ because of it.
 fn changes<'a>(
     sides: [&Side<'a>; 2],
     own: [&[&FeatureEntry]; 2],

@@ -213,8 +213,8 @@ pub(crate) fn sort<T>(
     });
 }
 
-/// Number of entries that causes the first merge, in which the entries of equal features become one
-/// entry.
+/// Number of entries at which [`FeatureGatherer::merge`] is called for the first time. It merges
+/// the entries of equal features into one entry.
 const MERGE_AT: usize = 1 << 16;
 
 /// Sink that collects the distinct features of a text and counts their occurrences.
@@ -224,11 +224,10 @@ struct FeatureGatherer<'a> {
     /// caller passes each feature as a byte range of this buffer, and `base` converts it to a range
     /// of `tokens`.
     base: usize,
-    /// Collected features. The first entries, from the last merge, are sorted and distinct. Later
-    /// entries have one occurrence each.
+    /// Collected features. The entries at the start come from the last merge: they are sorted, and
+    /// each feature has one entry. After them, each entry is one occurrence of a feature.
     entries: Vec<FeatureEntry>,
-    /// Number of entries that causes the next merge, in which the entries of equal features become
-    /// one entry.
+    /// Number of entries at which [`FeatureGatherer::merge`] is called the next time.
     merge_at: usize,
     check: &'a SharedCheck<'a>,
 }

@@ -147,8 +147,9 @@ impl SpanFinder {
         }
     }
 
-    /// Records the position of a token: `token` is its byte range in the tokens, and `normal` is
-    /// its byte range in the normal form. Tokens must be passed in text order.
+    /// Records the position of a token, for the features that start or end with it. `token` is its
+    /// byte range in the tokens, and `normal` is its byte range in the normal form. The calls must
+    /// be in text order.
     fn note(&mut self, token: Range<usize>, normal: Range<usize>) {
         while let Some(&(at, feature)) = self.starts.get(self.next_start)
             && at <= token.start

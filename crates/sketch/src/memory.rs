@@ -1,6 +1,6 @@
-//! Growth of collections that unwinds, instead of aborting the process, if memory runs out. For
-//! allocations of all other code, the allocator of the process may have a reserve of memory. This
-//! module tells the allocator when to use it.
+//! Methods that grow collections. If memory runs out, they unwind instead of aborting the process.
+//! For the allocations of all other code, the allocator of the process may have a reserve of
+//! memory. This module tells the allocator when to use the reserve.
 //!
 //! The standard library aborts the process when an allocation fails. Collections that grow with a
 //! text reserve memory through [`Grow`], which unwinds if the allocation fails, so that only the

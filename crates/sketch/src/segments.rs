@@ -556,8 +556,9 @@ mod tests {
     }
 
     /// Texts in which UAX 29 searches far ahead for the next letter are read in windows of
-    /// [`WINDOW`] bytes: `check` is called meanwhile, and a sentence is not longer than a window,
-    /// unless it is nearly the whole text. Without windows, the time would be quadratic.
+    /// [`WINDOW`] bytes, so `check` is called meanwhile. Without windows, the time would be
+    /// quadratic. A sentence is longer than a window only if it consists of characters other than
+    /// letters and digits. It is then nearly the whole text.
     #[test]
     fn hostile_texts_are_read_in_windows() {
         for unit in [

@@ -92,7 +92,8 @@ struct Run {
 
 /// Finds the changes between two texts `a` and `b`, and returns the `wanted.top` largest changes.
 /// `shared_a` holds the entries of the shared features in the list of `a`, and `shared_b` holds the
-/// entries of the same features, in the same order, in the list of `b`.
+/// entries of the same features, in the same order, in the list of `b`. `options` are the options
+/// with which the features were extracted. Calls the cancellation check `check`.
 ///
 /// Memory: 24 bytes for each distinct feature of a text, and the text once more.
 pub(crate) fn text_changes(
@@ -170,8 +171,8 @@ struct Change {
     bits: Option<u32>,
 }
 
-/// Sets the `bits` of each change: the number of differing bits of the two fingerprints that the
-/// change causes.
+/// Sets the `bits` of each change: the number of bits of the two fingerprints that differ because
+/// of the change. `function` is the fingerprint function, and `sides` has each text with its runs.
 fn count_bits(
     function: BitsOf,
     sides: [(&ChangedText, &Vec<Run>); 2],
@@ -208,8 +209,8 @@ fn count_bits(
     }
 }
 
-/// Value that marks a feature that only one text has, in a list in which a shared feature is given
-/// by its index in the list of shared features.
+/// Stands for a feature that only one text has, in the list of features that [`runs`] sorts. A
+/// shared feature has its index in the list of shared features there.
 const OWN: u32 = u32::MAX;
 
 /// Returns the runs of a text, in text order. `own` holds the features that only this text has, and
@@ -264,8 +265,9 @@ fn runs(
 }
 
 /// Pairs each run of `a` with a run of `b` that has the same shared feature before it. Then pairs
-/// the remaining runs by the shared feature after them. Returns pairs of run indexes: first an
-/// element for each run of `a`, in order, then an element for each run of `b` without a partner.
+/// the remaining runs of both texts that have the same shared feature after them. Returns pairs of
+/// a run index in `a` and a run index in `b`: first an element for each run of `a`, in order, then
+/// an element for each run of `b` without a partner. A missing partner is `None`.
 fn pair(a: &[Run], b: &[Run]) -> Vec<[Option<usize>; 2]> {
     let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
     of_a.grow_to(a.len(), None);

@@ -90,9 +90,9 @@ impl Context {
     }
 
     /// Returns the byte offset at which the shown tail of a text begins. `count` is the number of
-    /// units (words or letters) before the tail. A tail in words begins at its first word. A tail
-    /// in letters begins with the white space before its first letter, and so keeps its
-    /// indentation.
+    /// units (words or letters) before the tail. If units are words, the tail begins at its first
+    /// word. If units are letters, it begins with the white space before its first letter, which
+    /// keeps the indentation.
     fn tail_start(self, text: &str, count: usize) -> usize {
         match self {
             Self::Words(_) => (self.units(text).nth(count)).map_or(text.len(), |unit| unit.start),
@@ -100,9 +100,10 @@ impl Context {
         }
     }
 
-    /// Returns the number of units (words or letters) after which a text is cut, if it should be
-    /// cut after `count` units. If a cut in letters would divide a word, it moves to the end of the
-    /// word, within the limit [`MAX_CUT_SHIFT`]. A cut in words does not move.
+    /// Returns the number of units (words or letters) after which to cut a text, so that no word is
+    /// divided. `count` is the intended number. If a cut after `count` letters would divide a word,
+    /// it moves to the end of the word, unless [`MAX_CUT_SHIFT`] or more letters follow in the
+    /// word. A cut after `count` words does not move.
     fn word_end(self, text: &str, count: usize) -> usize {
         match self {
             Self::Letters(_) if count > 0 => {

@@ -35,10 +35,10 @@ impl Notation for Terminal {
     }
 }
 
-/// Writes a text with names instead of control characters. A carriage return before a line feed is
-/// written as it is. For changed text, [`coloured`] calls this function for each line without its
-/// line feed. So a carriage return at the end of a changed line is written by name, because it may
-/// be the only change of the line.
+/// Writes a text with names instead of control characters. A carriage return is written by name
+/// too, unless a line feed follows it. [`coloured`] passes the lines of changed text without their
+/// line feeds. So a carriage return at the end of a changed line is written by name, which is
+/// useful because it may be the only change of the line.
 fn plain(text: &str, out: &mut dyn Write) -> Result {
     let mut rest = text;
     while let Some(at) = rest.find(|c| Control::from_char(c).is_some()) {

@@ -72,8 +72,9 @@ impl<const N: usize> SetSearch<N> {
 impl<const N: usize> NearSearch<N> for SetSearch<N> {
     /// Returns false if the only condition is `&&`, or `@>` with a single element. Each row that
     /// the search finds by an element of the query then fulfils the condition. Otherwise returns
-    /// true. The search then finds rows by one element of several, or by a sum of hashes that
-    /// different arrays may have, so the server must compare the arrays.
+    /// true, because the server must compare the arrays. The search evaluates only one of several
+    /// conditions, and only one of several elements of `@>`. For `=` it compares sums of hashes,
+    /// which may be equal for different arrays.
     fn rechecks(&self) -> bool {
         self.rechecks
     }

@@ -22,8 +22,9 @@ use neardup_pg::order_by::OrderBy;
 use neardup_pg::storage::temp::TempSpace;
 
 /// Metric by which rows are clustered: fingerprints, signatures or texts. `N` is the number of
-/// 64-bit words that identify a node, and `M` must be `N + 1`. `D` is the number of words of a key
-/// in [`Graph::crowded`], the list of nodes with too many pairs to list.
+/// 64-bit words that identify a node. `M` must be `N + 1`: the number of words of a key in
+/// [`Graph::members`]. `D` is the number of words of a key in [`Graph::crowded`], the list of nodes
+/// with too many pairs to list.
 pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
     /// Searches the index. Returns the nodes, their rows, and the pairs of near nodes that `method`
     /// needs. `files` is the temporary space for the lists of the graph.
@@ -50,8 +51,8 @@ pub trait ClusterMetric<const N: usize, const M: usize, const D: usize> {
     fn compare(&mut self, member: &Key<N>, representative: &Key<N>) -> Compared;
 }
 
-/// Callback that takes the numbers of two nodes that are near each other by the index. Returns
-/// whether they are near-duplicates.
+/// Callback that takes the numbers of two nodes whose indexed values are near each other. Returns
+/// whether the nodes are near-duplicates. It may return false because of their texts or times.
 pub type Accept<'a> = &'a mut dyn FnMut(u32, u32) -> bool;
 
 /// Finds the clusters and passes their rows to `give`: clusters in the order of their
@@ -112,10 +113,10 @@ pub fn find_clusters<const N: usize, const M: usize, const D: usize>(
     list(&mut listed, min_size, files, compare, give);
 }
 
-/// Ranks all rows in `members` in the order of `keep`, or by address if `keep` is `None`. The row
-/// to keep thus has the lowest rank of its cluster. Returns an entry for each row. Its value is the
-/// row's address. The first word of its key has the number of the node and the rank of the row. The
-/// other words of the key identify the node.
+/// Ranks all rows in `members` in the order of `keep`, or by address if `keep` is `None`. So the
+/// row to keep has the lowest rank of its cluster. Returns an entry for each row. The value of the
+/// entry is the row's address. The first word of its key has the number of the row's node and the
+/// rank of the row. The other words of the key identify the node.
 fn rank<const M: usize>(
     members: &mut ExternalSort<TempSpace, M>,
     relations: &LockedIndex,

@@ -78,8 +78,8 @@ impl<'a, I, const N: usize, const M: usize> ConfirmedClusters<'a, I, N, M> {
 }
 
 /// A new node is identified by the words that identify its candidate node, and one more word: the
-/// number of the new node. The features of its text have the same number in [`FeatureSets`], and
-/// its time has the same number in [`Spans`].
+/// number of the new node. So `P` is `N + 1`, and `Q` is `M + 1`. The features of the new node's
+/// text have the same number in [`FeatureSets`], and its time has the same number in [`Spans`].
 impl<I, const N: usize, const M: usize, const D: usize, const P: usize, const Q: usize>
     ClusterMetric<P, Q, D> for ConfirmedClusters<'_, I, N, M>
 where
@@ -145,7 +145,8 @@ where
 
 /// List of rows with the features of their texts. The key has four words: the row's address, two
 /// words with the hash of the features, and the offset of the features in [`FeatureSets`]. Rows
-/// with the same features have the same hash, but a row without features has a hash of its own.
+/// with the same features have the same hash. A row without features has a hash that no other row
+/// has, because it is not near any other row.
 type Texts = ExternalSort<TempSpace, 4>;
 
 /// Returns a 128-bit hash of `words`, as two words. `bytes` is a buffer.
@@ -162,8 +163,8 @@ fn own_hash(row: Tid) -> [u64; 2] {
     [row.packed(), u64::MAX]
 }
 
-/// For each candidate node, the numbers of its new nodes. They are consecutive, so only the first
-/// of them is stored.
+/// Numbers of the new nodes of each candidate node. They are consecutive, so `first` holds only the
+/// first of them, indexed by the number of the candidate node.
 struct NewNodes {
     first: Paged<TempSpace>,
     /// Total number of new nodes.
@@ -179,8 +180,9 @@ impl NewNodes {
 
 impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     /// Reads the text of each row in `members`, which has the rows of the candidate nodes
-    /// ([`Graph::members`]). Appends the features of each text to the rule's sets. Returns an entry
-    /// for each row, with the hash of its text's features and their offset in the sets.
+    /// ([`Graph::members`]). Appends the features of each text to the feature sets of `self.rule`.
+    /// Returns an entry for each row, with the hash of the text's features and the offset of these
+    /// features in the feature sets.
     fn read_texts(
         &mut self,
         files: &mut TempSpace,
@@ -303,8 +305,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 
     /// Adds pairs of new nodes to `graph` if their texts are similar and their times are near each
-    /// other. `found` is the graph of the candidate nodes. If a candidate node is crowded, its new
-    /// nodes become crowded nodes of `graph`.
+    /// other. `found` is the graph of the candidate nodes, and `new_nodes` has the new nodes of
+    /// each candidate node. If a candidate node is crowded, its new nodes become crowded nodes of
+    /// `graph`. The method `star` compares them later.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,
@@ -394,8 +397,8 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
     }
 }
 
-/// Passes pairs of two nodes to `push`: each node of one range with each node of the other. If both
-/// ranges are the same, passes each pair of two of its nodes once.
+/// Passes pairs of two nodes to `push`: each node in the range `first` with each node in the range
+/// `second`. If both ranges are the same, passes each pair of two different nodes in it once.
 fn all_pairs(
     files: &mut TempSpace,
     [first, second]: [core::ops::Range<u32>; 2],

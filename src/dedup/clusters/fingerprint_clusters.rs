@@ -33,9 +33,10 @@ use neardup_pg::storage::temp::TempSpace;
 /// Number of pairs above which a fingerprint is crowded, for the method `star`. The search may omit
 /// a pair of two crowded fingerprints. `star` then compares such fingerprints itself.
 const MAX_PAIRS: u32 = 32;
-/// Maximum number of searches for a forest. A search fails if it meets index entries without a
-/// visible row, unless an earlier search has met them. Other sessions may add such entries all the
-/// time. If all searches fail, one more search finds all pairs.
+/// Maximum number of searches for a forest. A search fails if a fingerprint in a pair has no
+/// visible row. The next search skips the entries without a visible row that earlier searches have
+/// found, but other sessions may add new ones all the time. If all searches fail, one more search
+/// finds all pairs.
 const MAX_FOREST_SEARCHES: usize = 3;
 
 /// Finds the clusters of the rows of a fingerprint index and passes them to `give`. `radius` is in
@@ -81,10 +82,10 @@ struct NodeSearch<'a, const N: usize> {
     plan: PairPlan<N>,
     /// Index entries whose rows meet the caller's filter.
     wanted: Wanted,
-    /// Part of the index that the current search reads. It is the whole index, unless several
-    /// scopes have the same hash. A search for a forest could then connect fingerprints of
-    /// different scopes, because the index stores only hashes of scopes. Such a search therefore
-    /// reads one scope of each hash at a time.
+    /// Part of the index that the current search reads, usually the whole index. If several scopes
+    /// have the same hash, a search for a forest reads one scope of each hash at a time. Otherwise
+    /// it could connect fingerprints of different scopes, because the index stores only the hashes
+    /// of scopes.
     part: Part,
     /// Index entries without a visible row: deleted rows that VACUUM has not removed yet, and rows
     /// of other transactions. Such an entry stays invisible as long as the snapshot exists, even if
@@ -96,8 +97,9 @@ struct NodeSearch<'a, const N: usize> {
     /// pairs instead of a forest (pairs that connect all nodes without cycles), because some pairs
     /// of a forest may be rejected.
     is_confirmed: bool,
-    /// Number of rows above which a fingerprint is crowded for the method `star`. With a window of
-    /// time there is a limit, because rows with equal fingerprints are compared with each other.
+    /// Number of rows above which a fingerprint is crowded for the method `star`. `u32::MAX`, which
+    /// means no limit, unless a window of time is given. Rows with equal fingerprints are then
+    /// compared with each other, so their number must be limited.
     max_rows: u32,
 }
 

@@ -19,15 +19,16 @@ pub struct Graph<const M: usize, const D: usize> {
     /// Rows of the nodes. The key is the address at which the snapshot sees the row, then the words
     /// that identify the node. The value is the number of the node.
     pub members: ExternalSort<TempSpace, M>,
-    /// Two entries for each pair of near nodes, one for each node. The key is the number of the
-    /// pair, then the scope's number and the node in one word. A pair of fingerprints that is in
-    /// several scopes has two entries for each scope.
+    /// Two entries for each pair of near nodes, one for each node. The first word of the key is the
+    /// number of the pair. The second word has the numbers of the scope and of the node. If a pair
+    /// of fingerprints is in several scopes, it has two entries for each scope.
     pub ends: ExternalSort<TempSpace, 2>,
-    /// Entries of crowded nodes, which have so many pairs that `ends` lacks some of them. A crowded
-    /// fingerprint has one entry. Its key is the node and the fingerprint, and its value is the
-    /// number of the scope. A signature may be crowded in several buckets (rows with equal leading
-    /// key bits), and has an entry for each of them. The key is the node, the bucket and the sketch
-    /// (summary of the signature in the index), and the value is the index entry.
+    /// Entries of crowded nodes, which have so many pairs that `ends` lacks some of them. The first
+    /// word of a key is the number of the node. A crowded fingerprint has one entry: its key
+    /// continues with the fingerprint, and its value is the number of the scope. A signature has an
+    /// entry for each bucket (rows with equal leading key bits) in which it is crowded: its key
+    /// continues with the bucket and the sketch (summary of the signature in the index), and its
+    /// value is the index entry.
     pub crowded: ExternalSort<TempSpace, D>,
     /// Number of pairs in the graphs that were appended to this graph. It is also the number of the
     /// first pair of the next appended graph.
@@ -42,7 +43,7 @@ pub struct Graph<const M: usize, const D: usize> {
 /// the full set of pairs connects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gap {
-    /// No reason: the pairs connect all of these nodes.
+    /// No reason: the pairs connect all nodes that the full set of pairs connects.
     None,
     /// A fingerprint in a pair has no visible row. It is not a node, so it connects no other nodes.
     Invisible,

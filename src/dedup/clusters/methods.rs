@@ -102,9 +102,10 @@ impl<const D: usize> Links<D> {
     }
 
     /// Applies the method `connected`: replaces the rank of each node in `ranks` by the lowest rank
-    /// in its connected component. The pairs of crowded nodes are not all listed. Therefore
-    /// `connect` must connect crowded nodes that are near each other. It takes the entries of the
-    /// crowded nodes and the components so far, and calls its last argument after each entry.
+    /// in its connected component. First connects the nodes of each listed pair. The list lacks
+    /// some pairs of crowded nodes, so `connect` must then connect the crowded nodes that are near
+    /// each other. Its arguments are the entries of the crowded nodes, the components so far, and a
+    /// callback that `connect` calls after each entry to report progress.
     pub fn connected(
         mut self,
         files: &mut TempSpace,

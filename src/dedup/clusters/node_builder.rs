@@ -242,15 +242,15 @@ pub struct GraphWriter<'a, const N: usize, const M: usize> {
     degree: u32,
     /// Number of visible rows of the current fingerprint.
     rows: u32,
-    /// Number of rows above which a fingerprint is crowded.
+    /// Number of visible rows of a fingerprint above which its nodes become crowded nodes of the
+    /// graph.
     max_rows: u32,
 }
 
 impl<'a, const N: usize, const M: usize> GraphWriter<'a, N, M> {
     /// Creates a writer with an empty graph. The writer adds entries without a visible row to
-    /// `invisible`. If `thinning` limits the number of pairs of a fingerprint, the nodes of
-    /// fingerprints with more pairs, or with more than `max_rows` rows, are also added to the
-    /// graph's crowded nodes.
+    /// `invisible`. If `thinning` is [`Thinning::Degree`], its value is a limit: fingerprints with
+    /// more pairs, or with more than `max_rows` rows, also become crowded nodes of the graph.
     pub fn new(thinning: Thinning, max_rows: u32, invisible: &'a mut TidList) -> Self {
         GraphWriter {
             graph: Graph::new(share()),

@@ -50,8 +50,8 @@ pub struct ScopeParts {
     sorted: Option<Sorted<TempSpace, 2>>,
     /// First entry of the next part. `None` if there are no more parts.
     next: Option<Entry<2>>,
-    /// Highest block number and highest offset of the row addresses in `later`, not necessarily of
-    /// the same row. They limit the size of the set of rows that is made for each part.
+    /// Highest block number and highest offset of all row addresses in `later`, which may belong to
+    /// different rows. They limit the size of the set of rows that is made for each part.
     highest: Tid,
     /// Number of parts.
     pub count: u32,

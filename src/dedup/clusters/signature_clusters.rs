@@ -171,7 +171,7 @@ impl<const N: usize> ClusterMetric<1, 2, 4> for SignatureNodes<'_, N> {
     }
 }
 
-/// Value in [`NodeEnds`] instead of the number of a pair, for rows that become nodes without a
+/// Stands in [`NodeEnds`] in place of the number of a pair, for rows that become nodes without a
 /// pair: the crowded rows, and all other rows if the caller also wants clusters of one row.
 const NO_PAIR: u64 = u64::MAX;
 

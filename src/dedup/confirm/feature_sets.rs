@@ -7,12 +7,13 @@ use neardup_sketch::candidates::similarity_at_least;
 use crate::dedup::limits::share;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Feature sets of texts. Each set is a sorted list of feature hashes. A set is read by its offset,
-/// or by the number that the caller has given to it.
+/// Feature sets of texts. Each set is a sorted list of feature hashes. [`FeatureSets::push`]
+/// returns the offset of a set, by which the set can be read. The caller may also give a number to
+/// a set ([`FeatureSets::set_number`]), and then read it by this number.
 pub struct FeatureSets {
     lists: SpilledLists<TempSpace>,
-    /// Offsets of the numbered sets. The first array has the low 32 bits of each offset, and the
-    /// second array the high 32 bits.
+    /// Offset of each set that has a number, in words in `lists`, indexed by the number. The first
+    /// array has the low 32 bits of each offset, and the second array the high 32 bits.
     offsets: [Paged<TempSpace>; 2],
     /// Number of the set that is in `a`. `None` if the set in `a` has no known number.
     last: Option<u32>,

@@ -11,11 +11,12 @@ use neardup_pg::catalog;
 use neardup_pg::errors::UserError;
 use neardup_pg::value::Value;
 
-/// Returns an SQL call that computes the feature hashes of the SQL expression `text`. The features
-/// must be those from which the fingerprints or signatures of `relation` were made. So the call has
-/// the same options. `calls` has the options of each call that makes these values. Raises an error
-/// if there are several calls, or if an option is not a constant. `schema` is the schema of the
-/// extension.
+/// Returns an SQL call that computes the feature hashes of a text. `text` is the SQL expression for
+/// the text. `calls` has the options of each call that makes the fingerprints or signatures of
+/// `relation`, a table or an index. The returned call has the same options, except those that do
+/// not change the set of features. So it computes the hashes of the features from which these
+/// values were made. Raises an error if there are several calls, or if an option is not a constant.
+/// `schema` is the schema of the extension.
 pub fn feature_call(text: &[u8], schema: &CStr, calls: &[TextCall], relation: &str) -> Vec<u8> {
     let options = match calls {
         [] => &[][..],

@@ -77,9 +77,11 @@ impl ConfirmArgument {
         (Some(argument), Some(bound))
     }
 
-    /// Checks the caller's expression and returns the condition on texts. Features are computed
-    /// with the options of the function that made the indexed values. `function` is the extension's
-    /// function being called.
+    /// Returns the condition on the texts of candidates that a search of an index finds.
+    /// `relations` has the index and its table. Raises an error if the caller's expression is
+    /// invalid for the table. If the expression returns a text, the features of the text are
+    /// computed with the options from which the indexed values were made. `function` is the
+    /// extension's function being called.
     fn confirmation(self, function: pg_sys::Oid, relations: &LockedIndex) -> Confirmation {
         let (table, index) = (relations.table(), relations.index());
         let text_type = self.text.check(PARAMETER, table);

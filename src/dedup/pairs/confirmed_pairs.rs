@@ -9,22 +9,22 @@ use crate::dedup::limits::share;
 use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Iterator over the pairs with similar texts. Compares the texts of a candidate pair when the
-/// iteration reaches it. Candidate pairs are sorted by the offset of the features of their first
-/// row, so that features are read in the order in which they are stored.
+/// Iterator over the candidate pairs with similar texts. Compares the texts of a pair when the
+/// iteration reaches the pair. The candidate pairs are in the order in which the features of their
+/// first rows are stored, so these features are read sequentially.
 pub struct ConfirmedPairs {
     /// Features of the texts of all candidates.
     sets: FeatureSets,
-    /// Candidate pairs. The key is the offsets of the features of both rows, then the addresses of
-    /// both rows. The value is the number of differing bits or positions.
+    /// Candidate pairs. The key has the offsets in `sets` of the features of both rows, then the
+    /// addresses of both rows. The value is the number of differing bits or positions.
     candidates: Sorted<TempSpace, 4>,
     /// Minimum Jaccard similarity of two texts.
     similarity: f64,
 }
 
 impl ConfirmedPairs {
-    /// Runs `search`, the search for candidates, to its end, and reads the texts of all rows that
-    /// it finds.
+    /// Runs `search`, which finds the candidate pairs, to its end. Then reads the texts of all rows
+    /// in these pairs, and stores the features of the texts for the comparison.
     pub fn new(
         search: &mut dyn PairSearch,
         relations: &LockedIndex,

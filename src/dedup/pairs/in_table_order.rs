@@ -14,8 +14,8 @@ use neardup_pg::storage::temp::TempSpace;
 
 /// Number of pairs in the first batch. The number doubles with each batch, up to a maximum.
 const FIRST_BATCH: u64 = 1024;
-/// The largest batch has one pair for this number of rows in the index, or more pairs if they fit
-/// in memory. Such a batch looks up about ten rows of a typical page together.
+/// The largest batch has as many pairs as the index has rows, divided by this number, or more pairs
+/// if they fit in memory. Such a batch looks up about ten rows of a typical page together.
 const ROWS_FOR_EACH: f64 = 8.0;
 /// Maximum number of pairs whose rows one call of [`Batches::look_up`] looks up.
 const AT_A_TIME: usize = 1024;

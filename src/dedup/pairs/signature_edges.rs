@@ -27,8 +27,9 @@ use neardup_pg::locked_index::LockedIndex;
 use neardup_pg::memory::work_mem;
 use neardup_pg::storage::temp::TempSpace;
 
-/// Number of candidates for each row of the index at which a batch of a search by bands ends. In a
-/// small index, the batch ends at [`MIN_BATCH`] candidates instead.
+/// A batch of a search by bands ends when the number of its candidates is this multiple of the
+/// number of rows in the index. In a small index, the batch ends at [`MIN_BATCH`] candidates
+/// instead.
 const MAX_CANDIDATES_PER_ROW: f64 = 32.0;
 /// Number of candidates at which a batch of a search by bands ends if the index is small.
 const MIN_BATCH: f64 = 1e6;
@@ -138,12 +139,14 @@ impl<const N: usize> SignatureEdges<N> {
     }
 }
 
-/// Finds the [`Side`] of the second row of each pair: the run of rows with equal signatures that
-/// the row represents, or the row itself. Each pair in `by_second` has a key of four words: the
-/// index entry of the second row, the index entry of the first row, the packed side of the first
-/// row, and the address of the second row. In the result, the words are the index entries of the
-/// first and the second row, and the packed sides of both. The result is sorted by these words. The
-/// payload of a pair, its number of mismatches, stays.
+/// Converts the pairs of a batch to the form of the field `batch` of [`SignatureEdges`], sorted by
+/// their new keys. The [`Side`] of a row is the run of rows with equal signatures that the row
+/// represents, or the row itself.
+///
+/// Each key in `by_second` has four words: the index entry of the second row, the index entry of
+/// the first row, the packed side of the first row, and the address of the second row. The new key
+/// has the index entries of the first and the second row, then the packed sides of both. The value
+/// of a pair, which is the number of mismatches, stays the same.
 fn with_second_sides(
     mut by_second: ExternalSort<TempSpace, 4>,
     equal_rows: &mut EqualRows,

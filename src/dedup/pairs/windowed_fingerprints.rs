@@ -1,9 +1,11 @@
-//! Pairs of rows with near fingerprints and near times, in an index without scope columns.
+//! Pairs of rows with near fingerprints and near times, in an index without scope columns. Rows
+//! with equal fingerprints form a group, and one of them is the representative of the group. The
+//! time of a row is stored as a span. Two times are near each other if their spans overlap.
 //!
-//! Rows with equal fingerprints form a group. In a group, rows are in the order of the low ends of
-//! their times. The search for near fingerprints compares only one row of each group, the
-//! representative. Then a sweep over the times finds the pairs of rows within a group, and of rows
-//! in two near groups. So many copies of one text need no comparison of all their pairs.
+//! In a group, rows are in the order of the low ends of their spans. The search for near
+//! fingerprints compares only the representatives. Then a sweep over the spans finds the pairs of
+//! rows within a group, and of rows in two near groups. So many copies of one text need no
+//! comparison of all their pairs.
 use core::ops::Range;
 
 use neardup_blocktree::key::Tid;
@@ -29,12 +31,14 @@ use neardup_pg::time_span::Span;
 
 /// Groups of rows with equal fingerprints. Rows without a time are in no group.
 struct Groups {
-    /// Spans of the rows' times, in the order of groups, and in a group in the order of low ends.
-    /// The number of a row is its position here.
+    /// Spans of the rows' times, group by group. Within a group, the spans are in the order of
+    /// their low ends. The position of a row's span is the number of the row.
     spans: Spans,
-    /// Two elements for each row, in the order of `spans`: the block and the offset of its address.
+    /// Addresses of the rows, in the order of `spans`. An address takes two elements: the number of
+    /// the block, and the offset in the block.
     addresses: Paged<TempSpace>,
-    /// The number of each group's first row, then the number of all rows.
+    /// Number of the first row of each group, indexed by group. One more element at the end has the
+    /// number of all rows.
     first: Paged<TempSpace>,
     /// Number of groups.
     count: u32,
@@ -140,9 +144,9 @@ impl Groups {
     }
 }
 
-/// Returns an entry for each visible row of an index that has a time. The key has the number of the
-/// row's group, the words of its span, and its address. The value is the address in its index
-/// entry.
+/// Returns a list with one entry for each visible row of an index that has a time. The key of an
+/// entry has the number of the row's group, the four words of its span, and the address at which
+/// the snapshot sees the row. The value is the row address in the index entry.
 fn rows_by_group<const N: usize>(
     files: &mut TempSpace,
     index: &Index<N>,

@@ -98,13 +98,14 @@ pub struct ListedRow {
     pub removed_at: Vec<usize>,
 }
 
-/// Selects the largest clusters of a result of `neardup_clusters`. The result is sorted by cluster,
-/// with the kept row of each cluster first.
+/// Selects the largest clusters from the result of `neardup_clusters`, whose rows are added one by
+/// one. The rows are sorted by cluster, with the kept row of each cluster first. Clusters are
+/// numbered from 1 in this order.
 pub struct Largest {
     limits: Limits,
-    /// Size of each of the largest clusters so far, and its number, which counts the clusters of
-    /// the result from 1. The smallest cluster is on top. If several clusters have this size, the
-    /// last one in the result is on top.
+    /// Size and number of each of the largest clusters so far. The top is the cluster that is
+    /// dropped when there are too many: the smallest one. Of several clusters with this size, the
+    /// one with the highest number is on top.
     heap: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     /// The largest clusters so far, by number.
     kept: HashMap<u64, FoundCluster>,
@@ -119,9 +120,9 @@ struct OpenCluster {
     size: u64,
     kept: Tid,
     widest: f64,
-    /// Rows with the largest distances from the kept row so far. The row with the smallest of these
-    /// distances is on top. If several rows have this distance, the row that was added last is on
-    /// top.
+    /// Rows with the largest distances from the kept row so far. The top is the row that is dropped
+    /// when there are too many: the one with the smallest distance. Of several rows with this
+    /// distance, the row that was added last is on top.
     others: BinaryHeap<Reverse<(u64, Reverse<u64>, Tid)>>,
     /// Number of rows added after the kept row.
     seen: u64,

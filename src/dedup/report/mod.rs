@@ -126,8 +126,9 @@ fn find_clusters(
 }
 
 /// Finds the clusters for the bound `level`, and adds them to `totals`. `number` is the position of
-/// `level` in the list of all bounds. `found` has the clusters that the page lists. If the bound
-/// `level` would remove one of their rows, adds `number` to the `removed_at` of that row.
+/// `level` in the list of all bounds. `found` has the clusters that the page lists, with their
+/// listed rows. A listed row would be removed at `level` if it is in a cluster there and is not the
+/// kept row. This function then adds `number` to the row's `removed_at`.
 fn mark(
     queries: &Queries,
     level: Bound,

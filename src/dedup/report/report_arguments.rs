@@ -67,10 +67,11 @@ pub struct Arguments<'a> {
     pub clauses: [(&'static str, Option<Vec<u8>>); 2],
     /// Argument `column_name`: the indexed column, which selects an index of the table.
     pub column: Option<CString>,
-    /// Bounds in the argument `radii` or `similarities`, among which the reader of the page can
-    /// choose.
+    /// Further bounds among which the reader of the page can choose: the argument `radii` or
+    /// `similarities`. `None` if both arguments are NULL.
     pub others: Option<Vec<Bound>>,
-    /// Maximum numbers of clusters, of rows of a cluster and of characters on the page.
+    /// Maximum numbers of clusters on the page, of listed rows in a cluster, and of characters
+    /// shown of a text.
     pub limits: Limits,
     /// Number of rows in the histogram's sample.
     pub sample: i32,

@@ -58,11 +58,10 @@ pub fn check(subject: &Subject) -> Vec<CString> {
     invalid
 }
 
-/// Returns the attribute numbers of the columns that an index has if the statements created it: the
-/// scope columns, and then the fingerprint column. Only rows with equal values in the scope columns
-/// are compared. `last` is the attribute number of the fingerprint column, or 0 for an expression.
-/// If it is `None`, because the table does not have the column yet, the result has only the scope
-/// columns.
+/// Returns the attribute numbers of the columns of an index that the statements create: the scope
+/// columns, then the column `last`. Only rows with equal values in the scope columns are compared.
+/// `last` is the fingerprint column, or 0 for an index on an expression. It is `None` if the table
+/// does not have the fingerprint column yet. Then the result has only the scope columns.
 fn indexed(subject: &Subject, last: Option<i16>) -> Vec<i16> {
     let scope = subject.arguments.scope.iter();
     let scope = scope.filter_map(|column| subject.table.column_number(column));

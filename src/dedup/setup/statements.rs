@@ -173,8 +173,9 @@ fn scope_columns(scope: &[CString]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the column list of the trigger's UPDATE event, as ` OF ...`. Returns nothing if the
-/// option `manual` has a condition on rows, because that condition may use any column.
+/// Returns the column list ` OF ...` for the UPDATE event of the trigger. Returns nothing if the
+/// option `manual` has a condition on rows. The condition may use any column, so the trigger must
+/// fire for every UPDATE.
 fn update_of(subject: &Subject) -> Vec<u8> {
     if matches!(subject.arguments.manual, Manual::Where(_)) {
         return Vec::new();

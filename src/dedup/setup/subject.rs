@@ -35,8 +35,9 @@ pub struct Subject<'a> {
     pub keep: Option<OrderBy>,
     /// Arguments of the triggers, as texts for CREATE TRIGGER.
     pub written: Vec<CString>,
-    /// The arguments in `written`, parsed. For [`Goal::Search`] there is no trigger. Then the
-    /// arguments describe a trigger that would skip the rows that a search finds.
+    /// The arguments in `written`, parsed. [`Goal::Search`] creates an index but no trigger. The
+    /// statement for the index then uses only the bound, the scope columns and the options of the
+    /// fingerprint function.
     pub arguments: Arguments,
     /// SQL types of the extension, with the schema of the extension.
     pub types: ExtensionTypes,

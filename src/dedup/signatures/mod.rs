@@ -72,8 +72,9 @@ pub fn for_each_edge<const N: usize>(
     candidates.verify(rows, None, Some(progress), give);
 }
 
-/// Searches an index for pairs, which are added to `candidates`, and for crowded rows, which are
-/// added to `crowd`.
+/// Searches an index by `plan` for pairs that may have near signatures, and adds them to
+/// `candidates`. Adds rows with more than `max_bucket_pairs` pairs in a bucket (crowded rows) to
+/// `crowd`, and skips pairs of two such rows. `equal_rows` decides which rows take part.
 fn find_candidates<const N: usize>(
     index: &Index<N>,
     equal_rows: &mut EqualRows,

@@ -191,7 +191,8 @@ impl ComparedRows<'_> {
     }
 }
 
-/// Row with its signature and the values of its scope, comparable with any other row.
+/// Row with its signature, and the values of its scope (`None` if the index has no scope).
+/// [`ComparedRows::differing`] compares any two such rows.
 pub type ComparedRow = (SignatureRow, Option<Values>);
 
 impl RowSource for ComparedRows<'_> {

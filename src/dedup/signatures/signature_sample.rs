@@ -48,9 +48,10 @@ impl<const N: usize> RowComparison<N> for SignatureComparison<'_> {
     }
 }
 
-/// Compares `sample_rows` randomly chosen rows of a signature index with all rows, and adds the
-/// pairs with at most `mismatches` mismatches to `counts`. Only wanted rows take part. With
-/// `is_distinct`, only one row of each run of equal signatures takes part.
+/// Compares `sample_rows` randomly chosen rows of a signature index with all rows. Adds the pairs
+/// with at most `mismatches` mismatches to `counts`, and returns it. Only rows whose index entries
+/// are in `wanted` take part. With `is_distinct`, only one row of each run of equal signatures
+/// takes part.
 pub fn sample<const N: usize>(
     index: &Index<N>,
     relations: &LockedIndex,

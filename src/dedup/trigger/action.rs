@@ -21,8 +21,9 @@ pub enum PreparedAction {
     Skip,
     Error,
     Mark(Marks),
-    /// Records skipped rows in this log table. Each statement looks the table up again
-    /// ([`PreparedAction::log_table`]), because its columns and indexes determine the SQL.
+    /// Records skipped rows in this log table. Each statement makes the SQL of the INSERT again
+    /// ([`PreparedAction::log_table`]), because the log table's columns and indexes may have
+    /// changed.
     Log(trigger_arguments::Log),
 }
 
@@ -41,8 +42,9 @@ impl PreparedAction {
         }
     }
 
-    /// Finds the log table of the action `log`. Returns `None` for other actions. `planned` has the
-    /// plans of the generated columns of `table`.
+    /// Finds the log table of the action `log`, and makes the INSERT into it. Returns `None` for
+    /// other actions. `table` is the trigger's table, and `columns` are its columns that the
+    /// trigger uses. `planned` has the plans of the generated columns of `table`.
     pub fn log_table(
         &self,
         table: Rel,

@@ -96,13 +96,14 @@ impl ByHand {
         marks.any_dependent(table, key, holds)
     }
 
-    /// Decides about the mark of a row that a statement writes. `key` is the attribute number of
-    /// the key column. `stays` is true if an UPDATE keeps the row's fingerprint, scope and text.
+    /// Decides about the mark of the row `incoming`, which a statement writes. `key` is the
+    /// attribute number of the key column. `stays` is true if an UPDATE keeps the row's
+    /// fingerprint, scope, time and compared text.
     ///
     /// A row that meets the condition gets the mark that the statement sets. An original that an
-    /// UPDATE changes stays an original if its key is the mark of a row that meets the condition.
-    /// Returns `None` in all other cases, also if `stays` is true and the replaced version did not
-    /// meet the condition. The trigger then decides as with `manual=false`.
+    /// UPDATE changes stays an original if its key is the mark of another row that meets the
+    /// condition. Returns `None` in all other cases, also if `stays` is true and the replaced
+    /// version did not meet the condition. The trigger then decides as with `manual=false`.
     pub fn decide(
         &self,
         marks: &Marks,
@@ -127,7 +128,9 @@ impl ByHand {
 
 /// Applies the mark that a statement gives to the row `incoming`, which meets the condition of
 /// `manual=<condition>`. `key` is the attribute number of the key column. `stays` is true if an
-/// UPDATE keeps the row's fingerprint, scope and text.
+/// UPDATE keeps the row's fingerprint, scope, time and compared text. The result states whether the
+/// row is written, published as an original, or compared again because its mark does not lead to an
+/// original.
 fn obey(marks: &Marks, key: i16, incoming: &mut Incoming, stays: bool) -> MarkDecision {
     let table = incoming.table;
     let own = incoming.completed().get(key).map(Value::to_owned);

@@ -332,9 +332,9 @@ fn find_index(
     Some((best.index.oid(), best.scope, best.metric, best.limit))
 }
 
-/// Returns the largest bound, in bits or mismatches, of the table's indexes that have these
-/// fingerprint and scope columns. A trigger that states no bound may use any of these indexes.
-/// Returns `None` if there is no such index.
+/// Returns the largest bound, in bits or mismatches, of the table's indexes on the fingerprint and
+/// scope columns in `columns`. A trigger that states no bound may use any of these indexes. Returns
+/// `None` if there is no such index.
 pub fn greatest_limit(table: Rel, columns: &Columns) -> Option<u32> {
     let scope: Vec<i16> = columns.scope.iter().map(|scope| scope.column).collect();
     let limit = |oid| {

@@ -17,8 +17,8 @@ use neardup_pg::rel::Rel;
 use neardup_pg::spi;
 use neardup_pg::value::{OwnedValue, Value};
 
-/// Source of the fingerprints of new rows. `G` is the form in which it has the expressions of
-/// generated columns.
+/// Source of the fingerprints of new rows. `G` is the type of the expressions of generated columns,
+/// which are either planned or compiled.
 pub enum Source<G> {
     /// The statement passes the fingerprint with the row.
     Given,

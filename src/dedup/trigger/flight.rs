@@ -1,5 +1,5 @@
-//! Publishes in shared memory (`neardup_pg::registry`) the rows that a trigger is about to write.
-//! Other sessions find them there before they are in the index.
+//! Publishes in shared memory (`neardup_pg::registry`) the rows that a trigger is about to write. A
+//! published row is in flight. Other sessions find it there before it is in the index.
 use core::ops::Deref;
 use std::ffi::CString;
 use std::rc::Rc;
@@ -17,9 +17,9 @@ use neardup_pg::registry::{self, Near, Row, TriggerRun};
 use neardup_pg::rel::{OpenRelation, Rel, Trigger};
 use neardup_pg::value::Value;
 
-/// Rules by which one trigger publishes rows. Published rows have no times, so a row waits for each
-/// near row in flight, whatever its time. The wait ends when the other row is in the index. The
-/// lookup then reads its time in the table.
+/// Rules by which one trigger publishes rows. Published rows have no times. So a row waits for each
+/// row in flight that has a near fingerprint, even if their times are not near each other. After
+/// the wait, the lookup reads the other row's time in the table.
 pub struct FlightRules {
     /// OID of the table.
     table: pg_sys::Oid,
@@ -36,15 +36,15 @@ pub struct FlightRules {
     /// published until it is in this index. Other sessions may look up rows in any of these
     /// indexes, because the index that this trigger uses may be replaced.
     last_index: pg_sys::Oid,
-    /// Scope columns of further triggers. There is one element for each other trigger of the table
-    /// that does not fire for INSERT and thus does not publish inserted rows. Therefore this
-    /// trigger also publishes an inserted row in that trigger's scope. An UPDATE that fires that
-    /// trigger then waits for the row.
+    /// Scopes besides this trigger's own in which it publishes inserted rows, each as a list of
+    /// scope columns. They are the scopes of the table's triggers that do not fire for INSERT and
+    /// thus do not publish inserted rows themselves. An UPDATE that fires such a trigger then waits
+    /// for the inserted row.
     others_at_insert: Vec<Vec<EqualColumn>>,
-    /// Scope columns of further triggers. There is one element for each other trigger of the table
-    /// that does not fire for UPDATE and thus does not publish updated rows. Therefore this trigger
-    /// also publishes an updated row in that trigger's scope. An INSERT that fires that trigger
-    /// then waits for the row.
+    /// Scopes besides this trigger's own in which it publishes updated rows, each as a list of
+    /// scope columns. They are the scopes of the table's triggers that do not fire for UPDATE and
+    /// thus do not publish updated rows themselves. An INSERT that fires such a trigger then waits
+    /// for the updated row.
     others_at_update: Vec<Vec<EqualColumn>>,
 }
 

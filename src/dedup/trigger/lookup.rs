@@ -54,8 +54,9 @@ pub struct NearRow {
     pub similarity: Option<f64>,
     /// Key of the existing row. `None` if the table has no key column, or if the key is NULL.
     pub key: Option<OwnedValue>,
-    /// True if the existing row was committed after the transaction's snapshot was taken, and the
-    /// transaction reads only by that snapshot.
+    /// True if the snapshot of this REPEATABLE READ or SERIALIZABLE transaction does not see the
+    /// existing row, because another transaction committed the row later. Always false in READ
+    /// COMMITTED.
     pub unseen: bool,
     /// Fingerprint or signature of the existing row.
     pub fingerprint: OwnedValue,
@@ -137,8 +138,8 @@ pub fn find_existing(
     }
 }
 
-/// Publishes a row that is written without a lookup. First waits until other backends have
-/// withdrawn their near rows.
+/// Publishes the row `incoming`, which is written without a lookup of near rows. If other backends
+/// have published near rows, first waits until they have withdrawn these rows.
 pub fn publish(columns: &Columns, incoming: &Incoming, compared: &ComparedValue, flight: &Flight) {
     let is_update = incoming.old.is_some();
     let row = flight.row(columns, incoming.completed(), compared, is_update);
@@ -161,9 +162,10 @@ fn lock_same_key_rows(table: Rel, same: &[SeenRow]) -> Result<(), Option<SeenRow
     Ok(())
 }
 
-/// Repeats the lookup until it finds a row, or until it cannot have missed a near row that moved
-/// meanwhile. An UPDATE can move a row to an index position that the lookup has already passed.
-/// Returns the result of the last lookup.
+/// Looks for a near row, and repeats the lookup if it may have missed one. A lookup can miss a row
+/// that an UPDATE moves meanwhile to an index position that the lookup has already passed. The
+/// repetition ends when a lookup finds a near row, or when it meets no version that was deleted or
+/// replaced since the previous lookup. Returns the result of the last lookup.
 fn settled_lookup(table: Rel, columns: &Columns, query: &Query) -> LookupResult {
     let mut vanished = HashSet::new();
     loop {

@@ -172,13 +172,14 @@ impl Marks {
         self.equality.equal(a, b)
     }
 
-    /// Applies the mark that an UPDATE sets in a row whose fingerprint and scope are unchanged. A
-    /// new mark is replaced by the key of the original that it leads to ([`Marks::set`]). `old` is
-    /// the version that the UPDATE replaces, and `row` is the new version. `own` is the row's key.
+    /// Applies the mark that an UPDATE sets in a row. `old` is the version that the UPDATE
+    /// replaces, and `row` is the new version. `own` is the row's key. If the UPDATE sets a new
+    /// mark, [`Marks::set`] replaces it by the key of the original that it leads to. For this,
     /// `visible` returns whether the current user may read the key of another row.
     ///
-    /// Returns true if the UPDATE removes a mark that does not name an original any more. The
-    /// caller must then compare the row with other rows. Returns false in all other cases.
+    /// Returns true if the UPDATE sets the mark to NULL, and the mark of `old` does not name an
+    /// original any more. The row may then be a near-duplicate of another original, so the caller
+    /// must compare it with other rows. Returns false in all other cases.
     pub fn settle(
         &self,
         table: Rel,

@@ -317,12 +317,11 @@ impl State {
             })
     }
 
-    /// Second phase, for `action=mark`. If an UPDATE changes the fingerprint, scope, compared text,
-    /// key or mark of an original, locks the original FOR UPDATE. Other sessions that mark rows
-    /// with the original's key hold a lock on the original, so this session waits for them. It
-    /// takes the lock before it writes the new version, because other sessions can insert copies of
-    /// the original until then. `stays` is true if the UPDATE keeps the fingerprint, scope and
-    /// compared text.
+    /// Second phase, for `action=mark`. Locks an original FOR UPDATE if an UPDATE changes its
+    /// fingerprint, scope, time, compared text, key or mark. A session that marks a row with the
+    /// original's key holds a lock on the original, so this function waits for such sessions. The
+    /// lock is taken before the new version is written. Without it, other sessions could still mark
+    /// rows with the original's key. `stays` is the result of [`State::stays`].
     fn hold_off_markers(&self, incoming: &Incoming, stays: bool) {
         let (Some(marks), Some(old)) = (self.action.marks(), incoming.old) else {
             return;
@@ -340,17 +339,18 @@ impl State {
         }
     }
 
-    /// Decides about the mark of a row by the condition of `manual=<condition>`. `stays` is true if
-    /// an UPDATE keeps the row's fingerprint, scope and compared text. Returns `None` if there is
-    /// no such condition, or if the trigger decides itself, as with `manual=false`.
+    /// Decides about the mark of a row by the condition of `manual=<condition>`. `stays` is the
+    /// result of [`State::stays`]. Returns `None` if there is no such condition, or if the trigger
+    /// decides itself, as with `manual=false`.
     fn decide_by_hand(&self, incoming: &mut Incoming, stays: bool) -> Option<MarkDecision> {
         let (by_hand, marks) = (self.by_hand.as_ref()?, self.action.marks()?);
         by_hand.decide(marks, self.columns.key?, incoming, stays)
     }
 
-    /// Third phase: decides whether a row is compared with other rows. `stays` is true for a new
-    /// version that keeps its fingerprint, scope and text. Such a version is compared only if its
-    /// mark does not name an original any more. All other rows are compared.
+    /// Third phase: decides whether a row is compared with other rows. `stays` is the result of
+    /// [`State::stays`]. If it is false, the row is compared. If it is true, the new version is
+    /// compared in two cases: its mark does not name an original any more, or the condition of
+    /// `manual=<condition>` was true for the replaced version only.
     fn decide_mark(&self, incoming: &mut Incoming, stays: bool) -> MarkDecision {
         let is_settled = stays && !incoming.recheck && !incoming.released;
         let Some(old) = incoming.old.filter(|_| is_settled) else {

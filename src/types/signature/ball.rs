@@ -220,8 +220,8 @@ fn ball(center: Signature, kind: Bound, bound: f64) -> pg_sys::Datum {
     .into_datum()
 }
 
-/// `minhash_ball(center, radius)`: ball of all signatures whose distance from the centre, which is
-/// from 0 to 1, is at most `radius`.
+/// `minhash_ball(center, radius)`: ball of all signatures whose distance from `center` is at most
+/// `radius`. Distances are from 0 to 1.
 fn construct(call: &mut Call) -> pg_sys::Datum {
     ball(
         Signature::argument(call, 0),

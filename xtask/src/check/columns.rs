@@ -29,8 +29,9 @@ pub fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Returns whether the line cannot be broken: a heading or a table row of a document, or a line
-/// with a single word, for example a web address, after the marks of a comment or a list.
+/// Returns whether `line`, a line of the file `source`, cannot be broken. This is the case for a
+/// heading or a table row of a document. It is also the case for a line with a single word, such as
+/// a web address, after the marks of a comment or a list.
 fn is_unbreakable(source: &Source, line: &str) -> bool {
     let is_one_line = source.path.ends_with(".md") && line.starts_with(['#', '|']);
     let mut words = line.split_whitespace().rev();

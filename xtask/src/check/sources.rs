@@ -7,7 +7,7 @@ use walkdir::{DirEntry, WalkDir};
 
 /// File name extensions of the checked files.
 const ENDINGS: [&str; 6] = ["rs", "sql", "md", "sh", "toml", "py"];
-/// Paths of further checked files, whose names do not have one of these extensions.
+/// Paths of further checked files, whose names do not have an extension of [`ENDINGS`].
 const NAMED: [&str; 1] = [".ci/run"];
 /// Folders of the root with generated or external content, which are not checked.
 const SKIPPED: [&str; 2] = ["target", ".git"];

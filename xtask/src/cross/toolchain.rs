@@ -16,9 +16,10 @@ use std::process::Command;
 /// suites, and the accepted age of the package lists of these suites. If several suites have a
 /// package, the last suite is preferred.
 ///
-/// A source can fail for two reasons. The compiler runs on this processor, and its library is for
-/// another processor. Debian may have built a new version for only one of the two, so the versions
-/// differ. Mirrors lag, so a package list may not have the checksum that the suite states for it.
+/// A source can fail for two reasons. First, the compiler is for this processor and its standard
+/// library for another one, and both must have the same version. Debian may have built a new
+/// version for only one of the processors. Second, mirrors lag, so a package list may not have the
+/// checksum that the suite states for it.
 const SOURCES: [(&[&str], Age); 3] = [
     (&["trixie", "trixie-backports"], Age::Valid),
     (&["forky"], Age::Any),

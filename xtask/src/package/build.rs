@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Returns the environment variables for a build in the target folder `target`. They keep paths of
-/// this machine, and paths of the server `pg` if it is given, out of the built library. They
-/// replace compiler flags that the user has set, because those would change the library's bytes.
+/// this machine out of the built library, including paths of the server `pg`, if it is given. They
+/// also replace compiler flags that the user has set, because such flags would change the bytes of
+/// the library.
 pub fn variables(
     pg: Option<&PgConfig>,
     release: &Release,
@@ -40,10 +41,10 @@ pub fn variables(
     ])
 }
 
-/// Returns the folders of this machine whose paths could get into the library. Each has the name
-/// that replaces its path. An inner folder follows its outer folder, because the compiler applies
-/// the last match. `target` is the target folder of the build. `pg` is the server to build for, if
-/// there is one.
+/// Returns the folders of this machine whose paths could get into the library, each with the name
+/// that replaces its path there. `target` is the target folder of the build. `pg` is the server to
+/// build for, if there is one. The order matters: the compiler applies the last match, so an inner
+/// folder follows its outer folder.
 fn renamed_folders(pg: Option<&PgConfig>, target: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let sysroot = program::output(Command::new(rustc).args(["--print", "sysroot"]))?;

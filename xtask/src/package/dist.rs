@@ -14,8 +14,8 @@ use std::process::{Command, ExitCode};
 /// Options of `cargo xtask release`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Make what can be made, although the release lacks something; without this option, what is
-    /// missing is an error
+    /// Do not fail if the release lacks something, or if a file cannot be made or does not work;
+    /// report it and make the other files
     #[arg(long)]
     dry_run: bool,
     /// Folder for the files, which is emptied first [default: target/release-files]
@@ -69,8 +69,9 @@ fn obstacles(release: &Release) -> Result<Vec<String>> {
     Ok(obstacles)
 }
 
-/// Makes the release's files that are the same for all versions of the server, in the folder
-/// `output`. Records them in `manifest`. `work` is the folder for builds.
+/// Makes the files that do not depend on the version of the server: sources, Python package, crate
+/// and list of components. Writes them to the folder `output`, and records them in `manifest`.
+/// `work` is the folder for builds.
 fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, output: &Path) {
     manifest.record("sources for PGXN and rpmbuild", || {
         let files = source::make(release, output)?;
@@ -99,10 +100,10 @@ fn portable_files(manifest: &mut Manifest, release: &Release, work: &Path, outpu
 /// Makes the packages for the server that `server` chooses in the folder `output`, and records them
 /// in `manifest`. `work` is the folder for builds.
 ///
-/// Also makes the package for rpm if the server comes from PostgreSQL's own rpm packages. For other
-/// servers, the package would install its files into folders that the servers of its users do not
-/// have. If `is_first` is true, makes and tries the package in any case, to test the specification
-/// for rpmbuild, but then it may not become part of the release.
+/// The package for rpm becomes part of the release only if the server comes from PostgreSQL's own
+/// rpm packages. Another server has other folders than the servers of the users, and the package
+/// would install its files into these wrong folders. If `is_first` is true, the function still
+/// makes and tries the package for such a server, as a test of the specification for rpmbuild.
 fn server_files(
     manifest: &mut Manifest,
     server: &PgChoice,

@@ -67,8 +67,8 @@ pub struct Manifest {
 
 impl Manifest {
     /// Calls `make`, which makes files, and records the entries that it returns. If `make` fails,
-    /// records a missing file, which `what` describes, so that the command continues with the next
-    /// files.
+    /// records one missing file with the description `what` and the error. So the command continues
+    /// with the next files. `what` is also printed as a heading.
     pub fn record(&mut self, what: &str, make: impl FnOnce() -> Result<Vec<Artefact>>) {
         ui::heading(what);
         let made = make().unwrap_or_else(|error| vec![Artefact::missing(what, &error)]);

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use walkdir::WalkDir;
 
-/// Returns whether a package that is built for the server `pg` is of use to users. It is if this
-/// server has the same folders as the servers in PostgreSQL's repository for rpm, because the
-/// package installs its files into these folders.
+/// Returns whether users can install a package that is built for the server `pg`. The package
+/// installs its files into the folders of this server. So they must be the folders of the servers
+/// in PostgreSQL's repository for rpm, which the users have.
 pub fn is_for_users(pg: &PgConfig) -> bool {
     pg.bindir() == Path::new(&format!("/usr/pgsql-{}/bin", pg.major))
 }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// Returns the folder `name` below `target/servers`, and fills it first if necessary. If the
 /// operating system user of the server cannot enter `target/servers`, the folder is below a
-/// temporary folder. `is_complete` returns whether the folder at a path has its content. If not,
-/// `fill` fills a new folder, which replaces the incomplete one. `text` is shown to the user while
-/// `fill` runs.
+/// temporary folder instead.
+///
+/// `is_complete(path)` returns whether the folder at this path has all its content. If not,
+/// `fill(path)` is called to fill a new, empty folder at its path, and this folder replaces the
+/// incomplete one. `text` is shown to the user while `fill` runs.
 ///
 /// # Errors
 /// If the server's user can enter neither folder, or `fill` fails.

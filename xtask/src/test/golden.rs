@@ -42,13 +42,15 @@ pub fn are_selected(filters: &[String]) -> Result<bool> {
     Ok(!REGRESS.tests(filters)?.is_empty() || !ISOLATION.tests(filters)?.is_empty())
 }
 
-/// Runs the golden files of `tests/regress` that `filters` select, or all without filters.
+/// Runs the golden files of `tests/regress` that `filters` select on `server`, or all without
+/// filters. Returns the counts of passed, failed and skipped files.
 pub fn regress(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     REGRESS.run(private, server, filters)
 }
 
-/// Runs the isolation tests of `tests/isolation` that `filters` select, or all without filters.
-/// Such a test runs the steps of concurrent sessions in every order that it lists.
+/// Runs the isolation tests of `tests/isolation` that `filters` select on `server`, or all without
+/// filters. Such a test runs the steps of concurrent sessions in every order that it lists. Returns
+/// the counts of passed, failed and skipped tests.
 pub fn isolation(private: &Private, server: &Server, filters: &[String]) -> Result<Counts> {
     ISOLATION.run(private, server, filters)
 }

@@ -81,8 +81,9 @@ fn or_report<T>(what: &str, found: Result<T>) -> Option<T> {
         .ok()
 }
 
-/// Returns the path of the folder `name` in the target folder, after installing Node.js packages
-/// there if necessary. The folder `pinned_by` of `tests/drivers` pins their versions.
+/// Returns the path of the folder `name` in the target folder. If necessary, first installs Node.js
+/// packages there: those that the files in the folder `pinned_by` of `tests/drivers` list, in the
+/// versions that they pin.
 fn packages(pinned_by: &str, name: &str) -> Result<PathBuf> {
     let folder = target_dir()?.join(name);
     let from = workspace().join("tests/drivers").join(pinned_by);

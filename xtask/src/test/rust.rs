@@ -34,8 +34,9 @@ pub struct RustTests<'a> {
 }
 
 impl<'a> RustTests<'a> {
-    /// Builds the test programs of the selected packages, and prints the seed of the property
-    /// tests.
+    /// Builds the test programs of the packages in `selected`, and prints the seed of the property
+    /// tests. Tests over a connection connect to `server`, and create further servers with the
+    /// programs of `private`.
     ///
     /// # Errors
     ///
@@ -93,9 +94,9 @@ impl<'a> RustTests<'a> {
         Ok(counts)
     }
 
-    /// Runs the tests over a connection that mostly wait (`WAITING`). Does nothing if the user gave
-    /// filters, because then [`Self::over_connections`] also runs such tests, if the filters select
-    /// them.
+    /// Runs the tests over a connection that mostly wait (`WAITING`), if the user gave no filters.
+    /// With filters, does nothing, because [`Self::over_connections`] then runs all selected tests,
+    /// also those that mostly wait.
     ///
     /// # Errors
     ///
@@ -183,8 +184,8 @@ fn property_seed() -> String {
     })
 }
 
-/// Sets environment variables for a test program, so that its tests can create servers. The names
-/// of these servers begin with `purpose`.
+/// Sets environment variables in `command`, which runs a test program, so that its tests can create
+/// servers from the programs of `private`. The names of these servers begin with `purpose`.
 pub fn set_server_variables(command: &mut Command, private: &Private, purpose: &str) {
     let instance = &private.instance;
     command

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Maximum change of a ratio of times that counts as noise, as a share of the ratio. A ratio that
-/// got worse by more fails the comparison. The limit must exceed a tenth, by which the ratios of
-/// two runs on one machine differ.
+/// Maximum change of a ratio of times that counts as noise, as a share of the ratio. If a ratio
+/// gets worse by a greater share, the comparison fails. Two runs on one machine differ by up to a
+/// tenth, so the maximum is greater than that.
 const NOISE_OF_TIMES: f64 = 0.15;
 /// Maximum change of a ratio of sizes that counts as noise, as a share of the ratio. Sizes hardly
 /// differ between runs.

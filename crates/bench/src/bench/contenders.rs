@@ -88,9 +88,10 @@ impl Probes {
 pub struct Query {
     /// Text of the query after the keyword FROM.
     from: String,
-    /// SQL columns of a result. The first is the `id` of the probe. The last is the found row's
-    /// `id`, or the found value if the query returns values. Permuted values have a third column
-    /// between them: the number of the block at the front of the value.
+    /// SQL columns that the query returns for each row or value that it finds. The first column is
+    /// the `id` of the probe. The last column is the `id` of the row, or the value if the query
+    /// finds values. A query on permuted values has a column between the two: the number of the
+    /// block at the front of the value.
     found: &'static str,
     /// Text that the plan of the query must contain.
     pub plan: &'static str,

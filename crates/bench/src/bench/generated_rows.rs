@@ -162,10 +162,11 @@ pub fn columns_of(path: &Path) -> Result<Vec<(String, Vec<u64>)>> {
     Ok(columns)
 }
 
-/// Loads the table `docs (id, fp)` with `values`, and fills it with generated values until it has
-/// `rows` rows. A generated value takes each of its four 16-bit blocks from a random element of
-/// `values`. Indexes search by blocks, so each block must be as skewed as in `values` at any number
-/// of rows. Also loads the table [`PLANTED_PROBES`] with 1,000 of `values`.
+/// Loads the table `docs (id, fp)` with all of `values`. If there are fewer than `rows`, adds
+/// generated values until the table has `rows` rows. A generated value takes each of its four
+/// 16-bit blocks from a random element of `values`. Indexes search by blocks, so each block must be
+/// as skewed as in `values` at any number of rows. Also loads the table [`PLANTED_PROBES`] with
+/// 1,000 of `values`.
 pub fn load_like(session: &mut Session, values: &[u64], rows: u64) -> Result<()> {
     let count = values.len() as u64;
     let mixed = |row: u64| {

@@ -126,8 +126,9 @@ pub fn bench(conninfo: &str, rows: u64, subject: &Subject) -> Result<Value> {
     }))
 }
 
-/// Runs a statement, and returns its measurements. Meanwhile another connection samples the memory
-/// and the temporary files that the statement uses.
+/// Runs the statement `statement` in `session`, and returns its measurements under the name `what`.
+/// Meanwhile another connection, to the database `conninfo`, samples the memory and the temporary
+/// files that the statement uses.
 fn watched(mut session: Session, conninfo: &str, what: String, statement: &str) -> Result<Done> {
     let pid: i32 = session.value("SELECT pg_backend_pid()")?;
     let mut observer = Client::connect(conninfo, NoTls).context("cannot connect to the server")?;

@@ -144,7 +144,8 @@ mod tests {
         assert!(read_seconds(&memory, RADIUS, 1e6) >= 4.0);
     }
 
-    /// A search within 40 bits reads all keys of a permutation: 8 bytes for each of 1e6 rows.
+    /// With a radius of 40 bits, a search reads all keys of a permutation: 8 bytes for each of a
+    /// million rows. At one second a byte, it takes at least 8 million seconds.
     #[test]
     fn a_wide_search_reads_all_keys() {
         let memory = Memory {

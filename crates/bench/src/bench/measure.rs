@@ -12,8 +12,8 @@ use xtask::ui;
 pub const BUILD_MEMORY: &str = "1GB";
 /// PostgreSQL's default `maintenance_work_mem`, with which further index builds are measured.
 pub const DEFAULT_MEMORY: &str = "64MB";
-/// Radii, in bits, of further searches. The measured index is built for radius 3, and these radii
-/// are larger. 6 bits is the recommended radius of `minhash64`.
+/// Radii, in bits, of searches that are wider than the measured index was built for, which is
+/// radius 3. 6 bits is the recommended radius of `minhash64`.
 pub const WIDER: [u32; 3] = [6, 8, 12];
 /// Radii, in bits, at which `neardup_pairs` is measured.
 pub const OF_PAIRS: [u32; 3] = [3, 6, 8];

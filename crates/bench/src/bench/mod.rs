@@ -51,9 +51,8 @@ pub struct Options {
     /// and an index on signatures
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
     minhash: bool,
-    /// Measure only jobs over a whole table (CREATE INDEX, neardup_pairs, neardup_clusters), with
-    /// the memory and the temporary files that they use: of fingerprints, or with --minhash of
-    /// signatures
+    /// Measure only jobs over a whole table of fingerprints (with --minhash: of signatures): the
+    /// time, the memory and the temporary files of CREATE INDEX, neardup_pairs and neardup_clusters
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide"])]
     jobs: bool,
     /// Measure only loads in which three rows in ten are near-duplicates; takes two minutes
@@ -131,8 +130,8 @@ pub struct Options {
     /// Number of times that builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Size of the server's own cache, for example 128MB, which is PostgreSQL's default [default:
-    /// all data fit; with --jobs or --growth 2GB]
+    /// Size of the server's own cache, for example 512MB [default: large enough for all data; with
+    /// --jobs or --growth 2GB]
     #[arg(long, value_name = "SIZE")]
     shared_buffers: Option<String>,
     /// Write the results as JSON to this file [default: in the folder bench of the target folder,

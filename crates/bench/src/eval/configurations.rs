@@ -201,9 +201,9 @@ pub const CONFIGURATIONS: &[Configuration] = &[
 ];
 
 /// Configurations that are measured only with `--experiments`. They show the possible gain of three
-/// changes: other weights, features of two lengths together, and texts without punctuation. The
-/// inverse document frequency (`idf`) of a feature comes from the whole set, which a function of
-/// one text cannot know.
+/// changes: other weights, features of two lengths together, and texts without punctuation. Some
+/// weights use the inverse document frequency (`idf`) of a feature. It is computed from all texts
+/// of the set, so an SQL function, which gets only one text, could not use it.
 pub const EXPERIMENTS: &[Configuration] = &[
     configuration!("word 1 sqrt idf", Simhash64, false, |set| idf(
         set,

@@ -203,11 +203,12 @@ impl Distances {
         })
     }
 
-    /// Returns the share of the similar pairs that a search finds, at the radius at which it finds
-    /// the share `wrong` of the dissimilar pairs ([`Self::below`]) in error. Similar pairs have a
-    /// similarity of at least `from` and below `to`. If no radius gives exactly the share `wrong`,
-    /// interpolates linearly between two successive radii. Returns `None` if there are no similar
-    /// or no dissimilar pairs.
+    /// Returns the recall at a given rate of errors: the share of the similar pairs that a search
+    /// finds if its radius is so large that it also finds the share `wrong` (0 to 1) of the
+    /// dissimilar pairs. Pairs are similar here if their similarity is at least `from` and below
+    /// `to`. Dissimilar pairs are those of [`Self::below`]. If no radius gives exactly the share
+    /// `wrong`, interpolates linearly between two successive radii. Returns `None` if there are no
+    /// similar or no dissimilar pairs.
     pub fn found_beside(&self, from: f32, to: f32, wrong: f64) -> Option<f64> {
         let (pairs, others) = (self.between(from, to), self.below());
         let mut last = (0.0, 0.0);

@@ -14,8 +14,8 @@ const COLUMNS: [(f32, f32, &str); 4] = [
     (0.6, 0.8, ".6 to .8"),
 ];
 /// Shares of the dissimilar pairs that a search finds in error, in pairs per million. The first
-/// table has a column for each of these shares. It shows how many of the similar pairs a search
-/// finds, in percent, if its radius is so large that it finds this share of the dissimilar pairs.
+/// table has a column for each of these shares. The column has the percentage of the similar pairs
+/// that a search finds, if its radius is so large that it finds this share of the dissimilar pairs.
 const FALSE_PAIRS_PER_MILLION: [f64; 2] = [1.0, 10.0];
 /// Minimum Jaccard similarities of a duplicate, which are the columns of the second table.
 const DUPLICATES: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
@@ -50,9 +50,10 @@ pub fn heading(set: &Set, measured: &Distances) -> String {
 
 /// Returns the first table of a set, with a line for each configuration. For each radius of
 /// [`RADII`], a line has the percentage of the similar pairs that a search finds, and how many
-/// unrelated and how many dissimilar pairs it finds per million. For each number in
-/// [`FALSE_PAIRS_PER_MILLION`], a line also has the percentage of the similar pairs that a search
-/// finds at the radius at which it finds this number of dissimilar pairs per million.
+/// unrelated and how many dissimilar pairs it finds per million. The last columns, one for each
+/// number in [`FALSE_PAIRS_PER_MILLION`], compare configurations at the same rate of errors: they
+/// have the percentage of the similar pairs at the radius that finds this number of dissimilar
+/// pairs per million.
 pub fn found(rows: &[(&str, &Distances)]) -> String {
     let name_width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut table = format!("{:name_width$}", "");

@@ -42,8 +42,8 @@ use crate::key::{BAND_KEY_WORDS, Key, mix};
 /// Maximum number of bands of an index. Each band adds one index entry for each row.
 pub const MAX_BANDS: usize = 256;
 
-/// Maximum of the option `rows`, the number of positions in each band. The meta page stores the
-/// number in one byte.
+/// Maximum of the option `rows`, the number of positions in each band. The number must fit into one
+/// byte of the meta page.
 pub const MAX_BAND_WIDTH: usize = 64;
 
 /// Number of words of a key, not counting the scope's word.
@@ -119,10 +119,11 @@ pub struct Bands {
     starts: Vec<usize>,
     /// For each band, the mask of its bits in a sketch.
     masks: Vec<Sketch>,
-    /// For each position in a band, the sketch bit that the value at this position may flip. The
-    /// first number is the index of the bit's word in the sketch. The second number is the bit's
-    /// distance from the least significant bit of that word. A position without a sketch bit has
-    /// the index [`WORDS`], which is beyond the sketch, so that its bit is dropped.
+    /// For each position of a signature up to the end of the last band: the sketch bit that the
+    /// value at this position may flip. The first number is the index of the bit's word in the
+    /// sketch. The second number is the bit's distance from the least significant bit of that word.
+    /// A position without a sketch bit has the index [`WORDS`], which is beyond the sketch, so that
+    /// its bit is dropped.
     positions: Vec<(usize, u32)>,
 }
 

@@ -87,11 +87,11 @@ impl BandPairPlan {
 
     /// Returns a lower bound of the mismatches of a pair that the search reported.
     ///
-    /// If the search is by bands, the caller must subtract the number of bands that the two rows
-    /// share. The sketch bits of a band can be equal although the hashes differ, and the rows then
-    /// have a mismatch in the band. So the result counts one mismatch for each band with equal
-    /// sketch bits. This is wrong only for the bands that the rows share, because they have equal
-    /// hashes.
+    /// If the search is by bands, the caller must subtract the number of bands in which the hashes
+    /// of the two rows are equal. The result counts one mismatch for each band whose sketch bits
+    /// are equal in both rows, as if the hashes of the band differed. If the hashes are in fact
+    /// equal, this mismatch does not exist. The caller knows the number of these bands, because the
+    /// search reports a pair once for each of them.
     pub fn least_mismatches<const N: usize>(&self, pair: &Pair<N>) -> u32 {
         if !self.by_bands {
             return pair.distance;

@@ -21,13 +21,13 @@ use crate::page::{Page, Result};
 use crate::store::{PrefetchPages, ReadPages};
 use crate::tree::Tree;
 
-/// Number of low bits that have a number computed from the sketches, in the 64-bit word in which a
-/// search stores a found entry ([`BandScan::found`]). The bits above them have the row's packed
-/// address.
+/// A search stores a found entry in one 64-bit word ([`BandScan::found`]). This is the number of
+/// the low bits of the word that have a number computed from the sketches. The bits above them have
+/// the packed address of the row.
 const BELOW: u32 = 16;
 
-/// Minimum number of found entries for which a search has room, even if they exceed the memory
-/// limit.
+/// Minimum number of found entries for which a search has room, even if they take more memory than
+/// the search may use. With less room, the search would make many passes over the index.
 const MIN_KEPT: usize = 1024;
 
 /// Number of bands whose first leaves are found and prefetched together, so that the processor

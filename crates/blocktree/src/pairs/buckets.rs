@@ -37,8 +37,9 @@ pub(super) struct Buckets {
     max_pairs: u32,
     /// Number of crowded buckets so far.
     count: u32,
-    /// Last bucket that did not fit into a chunk. The next chunk may start with further entries of
-    /// this bucket. `None` before the first such bucket of the permutation.
+    /// Last bucket that did not fit into one chunk. If the next chunk starts with further entries
+    /// of this bucket, they count as the same bucket. `None` before the first such bucket of the
+    /// permutation.
     open: Option<BucketId>,
 }
 
@@ -55,20 +56,23 @@ impl Buckets {
         self.count
     }
 
-    /// Prepares for the next permutation. A bucket of that permutation never continues a bucket of
-    /// the last one, even if both have the same leading bits.
+    /// Must be called before each permutation. Without this call, the first bucket of the
+    /// permutation could count as the rest of a bucket of the previous permutation, if both have
+    /// the same leading bits.
     pub fn begin_permutation(&mut self) {
         self.open = None;
     }
 }
 
 impl<const N: usize> Pairs<N> {
-    /// Removes the entries of buckets that are only partly in the chunk. If a bucket does not fit
-    /// into one chunk, passes its rows to `emit` as crowded rows. If the chunk's last bucket does
-    /// not start the chunk and may continue to the right, moves the cursor back to the start of
-    /// this bucket, so that the next chunk starts with the whole bucket. Must be called after a
-    /// chunk has been read and before it is divided into groups. Does nothing in a search that does
-    /// not report crowded buckets.
+    /// Removes buckets from the chunk that are only partly in it. Only the chunk's first and last
+    /// bucket can be such buckets. If the bucket does not fit into one chunk, its rows are passed
+    /// to `emit` as crowded rows. Otherwise it is the last bucket and may continue on the next
+    /// leaf. Then the cursor moves back to the start of the bucket, so that the next chunk starts
+    /// with the whole bucket.
+    ///
+    /// Must be called after a chunk has been read and before it is divided into groups. Does
+    /// nothing in a search that does not report crowded buckets.
     pub(super) fn keep_whole_buckets(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(buckets) = &mut self.buckets else {
             return;
@@ -110,7 +114,7 @@ impl<const N: usize> Pairs<N> {
     }
 
     /// Passes the crowded rows of the chunk to `emit`. Must be called after the entries of the
-    /// chunk have been compared with each other, which counts the pairs of each row.
+    /// chunk have been compared with each other: the comparison counts the pairs of each row.
     pub(super) fn report_crowds(&mut self, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let Some(max_pairs) = self.buckets.as_ref().map(|buckets| buckets.max_pairs) else {
             return;
@@ -131,9 +135,10 @@ impl<const N: usize> Pairs<N> {
         }
     }
 
-    /// Passes the rows of some entries of the chunk to `emit`. `entries` is the range of the
-    /// indexes of these entries. Each row is reported with the number of the crowded bucket that
-    /// was counted last, so the entries must belong to this bucket.
+    /// Passes the rows of some entries of the chunk to `emit` as crowded rows. `entries` is the
+    /// range of the indexes of these entries. The entries must belong to the bucket that was last
+    /// added to the number of crowded buckets, because the rows are reported with the number of
+    /// that bucket.
     fn report_rows(&self, entries: Range<usize>, emit: &mut impl FnMut(CrowdedRow<N>)) {
         let permutation =
             &self.layout.permutations()[usize::from(self.plan.passes[self.pass].permutation)];

@@ -94,8 +94,9 @@ pub(super) struct JoinCursor {
     run: usize,
     /// Index of the current group of the left chunk, within the run.
     group: usize,
-    /// Number of possible neighbours of the current group that have been tried. The possible
-    /// neighbours are XOR values or groups, depending on `neighbours`.
+    /// Number of attempts to find a neighbour of the current group. Depending on `neighbours`, an
+    /// attempt looks up the prefix for one XOR value, or compares the prefix of one group of the
+    /// right chunk.
     neighbour: usize,
     /// Rule that finds the neighbours of a group of the run. `None` before the first group of the
     /// run.
@@ -336,8 +337,9 @@ impl<const N: usize> Compare<N> {
 
     /// Returns the rule that finds the neighbours of a group. Prefixes have `bits` bits, and
     /// neighbouring prefixes differ in at most `threshold` bits. `groups` is the number of groups
-    /// among which neighbours are searched. If it is lower than the number of possible neighbouring
-    /// prefixes, the rule is to try all groups. Otherwise it is to look up each of these prefixes.
+    /// among which the neighbours of a group are found. If there are fewer groups than possible
+    /// neighbouring prefixes, the rule compares the prefixes of all groups. Otherwise the rule
+    /// looks up each possible prefix.
     fn neighbours(&mut self, bits: u32, threshold: u32, groups: usize) -> Neighbours {
         let masks = self.masks.entry((bits, threshold)).or_insert_with(|| {
             // If there are more XOR values than groups, all groups are compared instead.
@@ -416,10 +418,11 @@ impl<const N: usize> Compare<N> {
 }
 
 /// Returns the index of the next group of the right chunk that must be compared with `group` of the
-/// left chunk. `neighbours` determines the possible neighbours: XOR values of prefixes, or the
-/// groups of `right_run`. `next` is the number of the first possible neighbour to try. The function
-/// advances it past the returned group. Returns `None` after the last neighbour. If both chunks are
-/// the same, a group is compared only with itself and with the groups behind it.
+/// left chunk. `None` after the last one. `neighbours` is the rule that finds the groups: it tries
+/// a list of XOR values of prefixes, or all groups of `right_run`. `next` is the index of the next
+/// XOR value or group to try, counted from the start of the list or run. The function increases
+/// `next` for each one that it tries. If both chunks are the same, a group is compared only with
+/// itself and with the groups behind it.
 #[inline]
 fn next_neighbour<const N: usize>(
     neighbours: &Neighbours,

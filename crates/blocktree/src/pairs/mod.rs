@@ -111,10 +111,11 @@ pub struct Pairs<const N: usize> {
     /// Entries to the right of the chunk that are compared with the chunk.
     other: SortedChunk<N>,
     /// Ranges of prefixes that together contain the prefix of each group in the chunk's last run. A
-    /// run has the chunk's entries in one scope. An entry to the right of the chunk can be near an
-    /// entry of the run only if its prefix differs in few bits from a prefix in these ranges, so
-    /// the search skips the other leaves. A range consists of all prefixes that start with the same
-    /// bits. Each element has these bits as a number, then the number of these bits.
+    /// run has the chunk's entries in one scope. A range consists of all prefixes that start with
+    /// the same bits. Each element has these bits as a number, then the number of these bits. An
+    /// entry to the right of the chunk can be near an entry of the run only if its prefix differs
+    /// in few bits from a prefix in a range. So the search reads only leaves that may have such
+    /// entries.
     cover: Vec<(u64, u32)>,
     /// Maximum number of entries in `chunk`, and in `other`.
     capacity: usize,
@@ -163,9 +164,9 @@ impl<const N: usize> Pairs<N> {
     /// Sets how many pairs of each entry the search returns without calling `resolve`. These pairs
     /// have the row address in the index entry, so the caller can look up many rows together. For
     /// further pairs of the entry, the search calls `resolve`, and the caller can reject the entry.
-    /// That limits the pairs of a row with many invisible versions: without a limit, their number
-    /// is the square of the number of versions. The pairs of an entry are counted separately in
-    /// each chunk.
+    /// So a row with many invisible versions cannot cause too many pairs: without `resolve`, each
+    /// version would be in a pair with each other version. The pairs of an entry are counted
+    /// separately in each chunk.
     #[must_use]
     pub fn with_unresolved_pairs(mut self, pairs: u32) -> Self {
         self.chunk.trust(pairs);
@@ -447,7 +448,8 @@ impl<const N: usize> Pairs<N> {
     /// Returns the lowest entry key, from `from` on, at which an entry can be near an entry of the
     /// chunk's last run. A run has the chunk's entries in one scope. `scope` is the scope of the
     /// last run, or `None` if keys have no scope. `bits` is the number of bits by which the entries
-    /// of the run are grouped. Returns `None` if the scope has no such entry key.
+    /// of the run are grouped. Returns `None` if there is no such entry key, or if `from` is in
+    /// another scope.
     fn next_needed(
         &self,
         from: &EntryKey<N>,

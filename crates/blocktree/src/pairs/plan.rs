@@ -97,8 +97,9 @@ impl<const N: usize> PairPlan<N> {
         1e9 / (COMPARE * N as f64)
     }
 
-    /// Creates a plan with one pass for each element of `parts`. Ignores elements without a
-    /// threshold.
+    /// Creates a plan with one pass for each element of `parts` that has a threshold. Elements
+    /// without a threshold are ignored. `rows` is the number of rows, for the estimates of the
+    /// plan.
     fn from_parts(
         layout: &BlockLayout<N>,
         radius: u32,
@@ -157,9 +158,9 @@ fn cost(pass: &CandidateProbe, rows: f64, words: usize) -> f64 {
 }
 
 /// Returns the cheapest pass over the permutation of `part` in which the prefixes of neighbouring
-/// groups differ in at most `threshold` bits. The passes differ in the number of leading bits by
-/// which they group rows: any number up to that of `part`, and at most 64. `rows` is the number of
-/// rows, and `words` the number of words of a key.
+/// groups differ in at most `threshold` bits. The function chooses the number of leading bits by
+/// which the pass groups rows: at most the number in `part`, and at most 64. `rows` is the number
+/// of rows, and `words` the number of words of a key.
 fn best(part: &CandidateProbe, threshold: u32, rows: f64, words: usize) -> CandidateProbe {
     let pass = |bits| CandidateProbe::new(part.permutation, bits, Some(threshold));
     let most = part.bits.min(64);

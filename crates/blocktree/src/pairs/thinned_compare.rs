@@ -14,11 +14,10 @@ use crate::store::ReadPages;
 /// Maximum number of keys that an entry is compared with at once, before the next check for
 /// interrupts.
 const PIECE_KEYS: usize = 4096;
-/// Limit for [`Thinning::Forest`]. If an entry of the left group has at least this number of
-/// entries of the right group within its radius, the search makes a list of the group's open
-/// entries. All entries within the radius are then in the connected component of that entry. Two
-/// entries of one component form no pair to report, so the list is often much shorter than the
-/// group.
+/// Minimum number of entries of the right group within the radius of a left entry for which the
+/// search, with [`Thinning::Forest`], makes a list of the group's open entries. After the
+/// comparison, all entries within the radius are in the connected component of the left entry. They
+/// form no further pairs with this component, so the list is often much shorter than the group.
 const MIN_FOUND_FOR_LIST: usize = 32;
 /// Number of entries of the left group that the search compares with the whole right group after
 /// the list of open entries was too long to be useful. For the next entry, it updates the list

@@ -17,9 +17,11 @@ pub const MAX_COMPARED_ELEMENTS: usize = 16;
 /// Returns the element with the fewest entries, among the first [`MAX_COMPARED_ELEMENTS`] of
 /// `elements`. `elements` must not be empty. A search for the returned element finds all rows whose
 /// sets contain all elements. `scope` is the scope in which entries are counted, or `None` if keys
-/// have no scope. The function reads only one leaf for each element. Elements whose entries
-/// continue on a second leaf count as equally frequent. Among them, it returns the smallest. An
-/// element without entries is returned at once.
+/// have no scope.
+///
+/// The function counts entries on one leaf for each element. It stops at the first element without
+/// entries and returns it. If the entries of every compared element continue on a second leaf, it
+/// returns the smallest of these elements.
 pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     elements: &[u64],
@@ -37,9 +39,9 @@ pub fn rarest<S: ReadPages + PrefetchPages, const N: usize>(
     Ok(rarest.1)
 }
 
-/// Counts the entries of `element` on the first leaf that may contain entries of `element`. Returns
-/// `usize::MAX` if the next leaf may contain more of them. `scope` is as for [`rarest`]. `slots` is
-/// a buffer for the indexes of these entries on the leaf. Its previous content is dropped.
+/// Counts the entries of `element` on the first leaf that may contain them. Returns `usize::MAX` if
+/// the next leaf may contain further entries of `element`. `scope` is as for [`rarest`]. `slots` is
+/// a buffer, whose content is replaced by the indexes of the counted entries on the leaf.
 fn entries_on_first_leaf<S: ReadPages + PrefetchPages, const N: usize>(
     tree: &Tree<'_, S, N>,
     element: u64,

@@ -29,9 +29,9 @@ pub fn real_option(name: &'static core::ffi::CStr, offset: usize) -> pg_sys::rel
 /// the table's owner. With another path, the user who calls such a function could choose which
 /// objects the owner's expressions use.
 ///
-/// Since version 17 the server also sets this path where it runs index expressions. Earlier
-/// versions run index expressions only in commands of users who have the owner's rights, and do not
-/// change the path.
+/// From version 17 on, users can have the privilege MAINTAIN for tables of other owners. So the
+/// server itself sets the same path in its maintenance commands, such as REINDEX and ANALYZE.
+/// Earlier versions do not change the path.
 pub fn restrict_search_path() {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     // SAFETY: changes a setting of this backend. The value is that of later versions.

@@ -5,8 +5,9 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 #[cfg(not(feature = "pg15"))]
 use crate::varlena;
 
-/// Stores an input error in the call's context and returns true, or returns false if the error must
-/// be raised. Before version 16 there are no soft errors, so this always returns false.
+/// Returns false: the server has no soft errors before version 16, so the caller must raise the
+/// error. From version 16 on, this function stores the error and returns true if the server
+/// requests that.
 #[cfg(feature = "pg15")]
 pub fn save_soft_error(
     _context: *mut pg_sys::Node,
@@ -18,8 +19,9 @@ pub fn save_soft_error(
     false
 }
 
-/// Stores an input error in the call's context, if that is an `ErrorSaveContext`, and returns true.
-/// Returns false for any other context, or null. The error must then be raised.
+/// Stores an input error in `context`, the node that the server passes with the call, and returns
+/// true. The node must be an `ErrorSaveContext`. Returns false if it has another type or is null;
+/// the caller must then raise the error.
 #[cfg(not(feature = "pg15"))]
 pub fn save_soft_error(
     context: *mut pg_sys::Node,

@@ -42,8 +42,8 @@ pub unsafe fn vacuum_may_truncate(index: pg_sys::Relation) -> bool {
     }
 }
 
-/// Waits 50 ms or until the latch is set, as a vacuum does between its attempts to lock a table for
-/// truncation.
+/// Waits until the latch is set, but at most 50 ms. The server's vacuum waits in the same way
+/// between its attempts to lock a table for truncation.
 ///
 /// # Safety
 /// No lock on a page is held.

@@ -217,8 +217,8 @@ pub fn withdraw(run: TriggerRun) {
 /// trigger `run` calls this function when it begins with the statement's next row. The previous row
 /// may be in another partition.
 ///
-/// Other triggers of the same table may already have published the next row. So this function
-/// withdraws no publications of these triggers: each of them withdraws its own previous row.
+/// Other triggers of the same table may already have published the next row. So this function does
+/// not withdraw rows that they have published: each trigger withdraws its own previous row.
 pub fn withdraw_previous(run: TriggerRun) {
     withdraw_if(|other| {
         other.run.statement == run.statement && (other.run.table != run.table || other.run == run)

@@ -63,8 +63,9 @@ fn refuse(run: TriggerRun, needed: usize) -> ! {
     .raise()
 }
 
-/// Lists the tables that have rows of this backend in flight, with the number of slots and rows of
-/// each table.
+/// Text for the detail of the error: the tables that have rows of this backend in flight, each with
+/// its number of slots and rows. Names at most [`MAX_LISTED_TABLES`] tables, those with the most
+/// slots.
 fn in_use() -> String {
     let mut tables: HashMap<pg_sys::Oid, Usage> = HashMap::new();
     OWN.with_borrow(|rows| {

@@ -36,16 +36,19 @@ impl Pages {
 /// Writes a new index, block by block, into a fork that is empty.
 ///
 /// The pages are written by the storage manager and not through shared buffers. No other backend
-/// can see them before the build commits, and a large index would only evict other pages. The log
-/// records are only for recovery and standbys, because the files themselves are synced at the end.
+/// can see them before the build commits, and a large index would evict other pages from the
+/// buffers. Pages of a logged index are also written to the write-ahead log, for recovery and
+/// standbys. [`BulkWriter::finish`] syncs these pages nevertheless, because recovery does not read
+/// log records from before the last checkpoint.
 pub struct BulkWriter<'a, F: FnMut(usize, usize)> {
     relation: Rel<'a>,
     fork: pg_sys::ForkNumber::Type,
     /// True if the pages are written to the write-ahead log.
     logged: bool,
-    /// True if the next checkpoint need not sync the pages. [`BulkWriter::finish`] syncs logged
-    /// pages. Other pages are synced at the end of the transaction, or need not survive a crash.
-    /// False for the unlogged pages of an unlogged index.
+    /// True if the next checkpoint need not sync the pages. False only for the main fork of an
+    /// unlogged index: its pages must be on disk after a clean shutdown. Logged pages are synced by
+    /// [`BulkWriter::finish`]. Unlogged pages of a permanent index are synced at the end of the
+    /// transaction, and temporary indexes end with the session.
     skip_sync: bool,
     temp: TempSpace,
     /// Pages that have not been written yet.

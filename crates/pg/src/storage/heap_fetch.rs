@@ -76,10 +76,11 @@ impl<'a> HeapFetch<'a> {
         found.then(|| tid_of(self.slot.address()))
     }
 
-    /// Raises error 72000 if the page that was read last may have lost a row that the snapshot
-    /// sees. The server itself makes this check when it reads a page of an index or scans the whole
-    /// table, but not when it fetches a row by its address. Its check of the index pages is not
-    /// enough, because pruning removes rows from the table without a change in an index.
+    /// Raises error 72000 if the table page that was read last may have lost a row that the
+    /// snapshot sees. The server does not make this check when it fetches a row by its address, but
+    /// only when it reads a page of an index or scans the whole table. A check of the index pages
+    /// would miss such a loss, because pruning removes rows from a table page without a change in
+    /// any index.
     fn check_page(&self) {
         let table = self.table.raw();
         // SAFETY: the table is open. The fetch of a heap keeps its last page pinned.

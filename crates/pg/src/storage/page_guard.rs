@@ -82,9 +82,10 @@ impl Pinned {
         }
     }
 
-    /// Locks the page exclusively, in the way that `way` describes. If `way` does not wait and the
-    /// page cannot be locked at once, releases the pin and returns `None`. For a cleanup lock, this
-    /// backend must have pinned the buffer exactly once.
+    /// Locks the page exclusively. `way` decides whether to wait, and whether another backend may
+    /// have the page pinned. If `way` does not wait and the page cannot be locked at once, releases
+    /// the pin and returns `None`. A cleanup lock, which allows no pins of other backends, requires
+    /// that this backend has pinned the buffer exactly once.
     #[inline]
     pub(super) fn lock_as<'a>(self, way: Exclusive) -> Option<WritePage<'a>> {
         // SAFETY: the buffer is pinned.

@@ -90,10 +90,11 @@ impl<'a> IndexPages<'a> {
         self.relation
     }
 
-    /// Sets whether the leaf that was read last stays pinned after it is unlocked, while the rows
-    /// of its entries are in use. The pin keeps VACUUM from removing these rows. Index-only scans
-    /// need the pin, because they do not read the rows themselves. Releases the leaf that is pinned
-    /// at the moment.
+    /// Sets whether leaves stay pinned after they are unlocked. If `staying` is true, the leaf that
+    /// was read last stays pinned while the rows of its entries are in use, until the next leaf
+    /// replaces it. The pin keeps VACUUM from removing these rows. Index-only scans need the pin,
+    /// because they do not read the rows themselves. Each call of this function first releases the
+    /// leaf that is pinned at the moment.
     pub fn keep_leaf_pinned(&self, staying: bool) {
         self.staying.set(staying);
         self.replace_pinned_leaf(None);

@@ -28,7 +28,7 @@ const _: () = assert!(PAGES_PER_RECORD == pg_sys::MAX_GENERIC_XLOG_PAGES as usiz
 /// List of the changes of one page, in the format of a generic log record, as the server's
 /// `generic_redo` reads it.
 struct Fragments {
-    /// For each change its offset, its length and the new bytes.
+    /// For each change its offset in the page, its length in bytes, and the new bytes.
     bytes: [u8; LONGEST],
     /// Number of bytes that are used.
     length: usize,
@@ -64,11 +64,12 @@ fn put(target: &mut [u8], bytes: &[u8]) {
 /// Writes the few bytes in `changes` to the pages that they belong to, and logs just these bytes in
 /// one record. Writes no record if `logged` is false.
 ///
-/// `GenericXLogFinish` would find the same changes by copying the pages and comparing them byte by
-/// byte, which costs ten times the rest of an insert. So the record is written here, in the format
-/// that the server's `generic_redo` reads. Most of a record is its header and the names of files
-/// and blocks. Blocks of one file are registered one after the other, so the record names the file
-/// once.
+/// The server's own function, `GenericXLogFinish`, would find the changes by comparing copies of
+/// the pages byte by byte. That takes ten times as long as all other work of an insert. So this
+/// function makes the record itself, in the format that the server's `generic_redo` reads.
+///
+/// Most of a record is its header and the names of files and blocks. Blocks of one file are
+/// registered one after the other, so the record names the file only once.
 pub fn write_logged(changes: &mut [PageChange<'_, WritePage<'_>>], logged: bool) {
     assert!(changes.len() <= PAGES_PER_RECORD);
     let mut fragments: [Option<Fragments>; PAGES_PER_RECORD] = [const { None }; PAGES_PER_RECORD];

@@ -83,7 +83,8 @@ impl Worker {
         &mut self.outbox
     }
 
-    /// Sends the words that are still in the outbox and a last message with the results, and closes
+    /// Ends the worker's part of the job. Sends the words that are still in the outbox, and then a
+    /// last message with `results`, which [`super::Workers::finish`] returns to the leader. Closes
     /// the queue.
     pub fn finish(mut self, results: [u64; RESULTS]) {
         self.outbox.send_rows();

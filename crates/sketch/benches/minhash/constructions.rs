@@ -15,8 +15,8 @@ fn mix(mut z: u64) -> u64 {
 /// Method of computing a MinHash signature from distinct features.
 pub trait Construction {
     fn name(&self) -> &'static str;
-    /// Computes the signature of at least one feature, and writes its positions to `out`.
-    /// `features` has the hash of each feature.
+    /// Computes the signature of a set of features, and writes one value for each position to
+    /// `out`. `features` holds the hashes of the features, and must not be empty.
     fn signature(&mut self, features: &[u64], out: &mut Vec<u32>);
 }
 

@@ -36,7 +36,7 @@ fn vocabulary(random: &mut Random, letters: &[char], size: u64) -> Vec<String> {
         .collect()
 }
 
-/// Letters of English, each as often as in real texts.
+/// Letters for [`spaced`]: those of English, each about as often as in real texts.
 pub const LATIN: &str = "eeeeeetttttaaaaooooiiiinnnnsssshhhrrrdddlllcuumwfgypbvk";
 
 /// Returns at least `bytes` bytes of sentences in an alphabetic script, with capitals, commas and

@@ -17,24 +17,22 @@ const DOCUMENT_SHARE_DIVISOR: u64 = 16;
 /// first word is the hash of the document's text, and the second is the number of the features.
 const RECORD: usize = 2;
 
-/// Index of the word, at the start of a collector's memory, that holds the share of documents above
-/// which a feature is common, as bits of a float.
+/// Index of a word in the header of a collector: the bits of an `f64`, the share of all documents
+/// above which a feature is common.
 const SHARE: usize = 0;
-/// Index of the word, at the start of a collector's memory, that holds the memory limit in words.
+/// Index of a word in the header of a collector: the memory limit, in words.
 const LIMIT: usize = 1;
-/// Index of the word, at the start of a collector's memory, that holds the number of words in use,
-/// header included.
+/// Index of a word in the header of a collector: the number of words in use, including the header.
 const USED: usize = 2;
-/// Index of the word, at the start of a collector's memory, that holds the number of times that the
-/// sample of documents was halved.
+/// Index of a word in the header of a collector: how often the sample of documents was halved.
 const HALVINGS: usize = 3;
-/// Index of the word, at the start of a collector's memory, that holds the options that decide
-/// which features a text has.
+/// Index of a word in the header of a collector: the options that decide which features a text has
+/// ([`FeatureKind::to_word`]).
 const KIND: usize = 4;
 /// Number of words of the header, which is at the start of a collector's memory.
 const HEADER: usize = 5;
 
-/// Finds the features that more than a share of all documents have, within a memory limit.
+/// Finds the features that more than a given share of all documents have, within a memory limit.
 ///
 /// Features of documents are kept until they exceed the limit. Then half of the documents are
 /// dropped, chosen by the hashes of their texts. Later documents are dropped by the same rule. This
@@ -116,8 +114,8 @@ impl<S: WordStore> CommonFeatureCollector<S> {
         self.append(hash, &features);
     }
 
-    /// Adds the documents of another collector, given by the words of its memory. It must have been
-    /// created with the same options and the same share.
+    /// Adds the documents of another collector. `other` has the words of its memory. Both
+    /// collectors must have been created with the same options and the same share.
     pub fn merge(&mut self, other: &[u64]) {
         let halvings = self.store.words()[HALVINGS].max(other[HALVINGS]);
         self.halve_to(halvings);
@@ -267,8 +265,8 @@ mod tests {
             prop_assert_eq!(finished(&collected(&texts, share, 1 << 20)), defined(&texts, share));
         }
 
-        /// The order and the distribution of documents among collectors do not matter, and memory
-        /// is bounded.
+        /// The result is the same for each order of the documents and each distribution of the
+        /// documents among collectors. The memory of a collector stays near its limit.
         #[test]
         fn a_sample_does_not_depend_on_the_order(
             texts in prop::collection::vec("([a-f]{1,2} ){1,12}", 0..120),

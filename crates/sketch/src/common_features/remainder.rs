@@ -23,7 +23,7 @@ struct Occurrences {
     tokens: Vec<u8>,
     /// Offset in `tokens` that corresponds to the start of the caller's buffer of tokens. The
     /// caller passes each feature as a byte range of this buffer, and `base` converts it to a range
-    /// of `tokens`. It grows when the caller drops bytes from the start of the buffer.
+    /// of `tokens`. `base` grows when the caller drops bytes from the start of the buffer.
     base: usize,
     /// Byte ranges (start, end) of the features in `tokens`. Most overlapping features are merged
     /// into one range.
@@ -86,10 +86,10 @@ impl FeatureSink for RareOccurrences<'_> {
 }
 
 impl FeatureSet {
-    /// Returns the parts of `text` that have a feature outside the set, joined with line ends
+    /// Returns the parts of `text` that consist of features outside the set, joined with line ends
     /// between them. If `html` is true, `text` is an HTML page, and the parts are taken from the
     /// text that a browser would show. Returns `None` if all features of the text are in the set.
-    /// If none of them is in the set, returns the text from the first token to the last.
+    /// If no feature of the text is in the set, returns the text from the first token to the last.
     ///
     /// Memory: twice the size of the normalized text, and about 100 bytes for each part. Calls the
     /// cancellation check `check` regularly.

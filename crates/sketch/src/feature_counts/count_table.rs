@@ -89,8 +89,8 @@ impl<const W: usize> CountTable<W> {
     }
 
     /// Empties the table and makes room for `features` distinct features. `features` must be a
-    /// power of two. Reuses the memory of the table if it is large enough and not too large. It is
-    /// too large if it has room for more than `kept` features and for more than `features`.
+    /// power of two. Reuses the memory of the table if it is large enough. But if it has room for
+    /// more than `kept` features, and for more than `features`, frees it and allocates new memory.
     pub fn reset(&mut self, features: usize, kept: usize) {
         let slots = SLOTS * features;
         if slots > self.slots.len() || self.slots.len() > SLOTS * kept.max(features) {
@@ -120,8 +120,9 @@ impl<const W: usize> CountTable<W> {
         self.capacity() - self.len
     }
 
-    /// Returns the distinct features counted so far, with their counts. Writes the positions of the
-    /// features that occur more than once to `repeated`, which the result borrows.
+    /// Returns the distinct features counted so far, with their counts. Overwrites the buffer
+    /// `repeated` with the positions of the features that occur more than once. The result borrows
+    /// it as [`Counted::repeated`].
     pub fn counted<'a>(&'a self, repeated: &'a mut Vec<u32>) -> Counted<'a, W> {
         let counts = &self.counts[..self.len];
         find_repeated(counts, repeated);

@@ -193,9 +193,9 @@ impl<const W: usize> FeatureCounter<W> {
             .reset(MIN_FEATURES.min(self.max_features), KEPT_FEATURES);
     }
 
-    /// Calls `each` with the distinct features of the text and their counts, and forgets the
-    /// features. A call has many features, in no particular order. A feature that is passed once is
-    /// not passed again. Calls `check` once for every [`CHUNK`] hashes in the partitions.
+    /// Passes every distinct feature of the text with its count to `each`, and then forgets all
+    /// features. Each call of `each` gets many features, in no particular order, and no feature is
+    /// in two calls. Calls `check` once for every [`CHUNK`] hashes in the partitions.
     pub fn drain(&mut self, mut each: impl FnMut(Counted<W>), check: &mut dyn FnMut()) {
         if std::mem::replace(&mut self.short, true) {
             self.distinct.count(&mut self.hashes, self.table.key);

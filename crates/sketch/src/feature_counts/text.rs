@@ -10,9 +10,10 @@ impl<const W: usize> FeatureCounter<W>
 where
     [u64; W]: WindowHash,
 {
-    /// Counts the features of `text`. Passes every distinct feature that is not in `without`, with
-    /// its count, to `each`, many at a time and in no particular order. Calls `check` every few 100
-    /// kB.
+    /// Counts the features that `extractor` finds in `text` with `options`. Ignores the features in
+    /// `without`, a set of common features. Passes the distinct features with their counts to
+    /// `each`: many features in each call, in no particular order. Calls the cancellation check
+    /// `check` every few 100 kB of text.
     pub fn count_text(
         &mut self,
         extractor: &mut FeatureExtractor,

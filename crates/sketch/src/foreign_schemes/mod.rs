@@ -19,7 +19,7 @@ use crate::weight::{WeightError, check_weight};
 /// Simhash scheme of a program: hash function of features and arithmetic of weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SimhashScheme {
-    /// Scheme of this crate: XXH3, and exact sums.
+    /// Scheme of this crate: the hash is XXH3, and weights are added without rounding.
     Neardup,
     /// Package `simhash` of PyPI, with f = 64. The hash is the last 8 bytes of MD5, big-endian.
     /// Weights are added as doubles. Sums of integers below 2^53 are exact in any order, so the
@@ -28,12 +28,14 @@ pub enum SimhashScheme {
     /// to 50 and for other weights, so it adds the weights in another order.
     PythonSimhash,
     /// `simhash-py` and `simhash-cpp`. The hash is the first 8 bytes of MD5, big-endian
-    /// (`unsigned_hash`), and sums are exact. These programs have no weights, but their callers can
-    /// repeat a feature. A weight of n here has the same effect as n repetitions there.
+    /// (`unsigned_hash`). These programs have no weights, but their callers can repeat a feature. A
+    /// weight of n here has the same effect as n repetitions there. Weights are added without
+    /// rounding.
     SimhashPy,
-    /// `yanyiwu/simhash`: lookup3 of Jenkins with seed 0, and sums of doubles.
+    /// `yanyiwu/simhash`. The hash is lookup3 of Jenkins with seed 0. Weights are added as doubles.
     YanyiwuSimhash,
-    /// Programs that use the middle 8 bytes of MD5 (bits 32 to 95), big-endian, and exact sums.
+    /// Programs whose hash is the middle 8 bytes of MD5 (bits 32 to 95), big-endian. Weights are
+    /// added without rounding.
     Md5Middle,
 }
 

@@ -94,8 +94,8 @@ fn hash_windows_portable(windows: Windows<impl Position>, out: &mut Vec<[u64; 1]
 }
 
 /// Returns the hashes of a block of windows of up to 8 bytes each, or `None` if a window is longer.
-/// Window i starts at `starts[i]`. It ends `windows.gap` bytes before `ends[i]`, where its last
-/// separator begins.
+/// Window i starts at `starts[i]`. `ends[i]` is the offset after the separator that follows the
+/// window, so the window ends `windows.gap` bytes earlier.
 #[inline(always)]
 fn hash_short<P: Position>(
     windows: &Windows<P>,
@@ -295,9 +295,9 @@ mod tests {
         (1..=150).for_each(|width| assert_all_implementations(bytes.clone(), &starts, width, 1));
     }
 
-    /// All implementations give the same hashes for windows of equal length, here of tokens of
-    /// three bytes and a separator, like Han characters. One token has another length, at each
-    /// position in turn.
+    /// All implementations give the same hashes if the tokens have three bytes, like Han
+    /// characters, and a separator, except one token of another length. The test moves this token
+    /// through many positions.
     #[test]
     fn regular_windows() {
         let bytes: Vec<u8> = (0..1500_u32).map(|n| (n * n + 7 * n) as u8).collect();

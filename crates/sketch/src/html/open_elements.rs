@@ -15,11 +15,11 @@ use super::elements::{
 /// Maximum number of elements on the stack. The stack ignores elements that are nested more deeply,
 /// but their text stays in the page's text. Browsers also have a limit (Chromium: 512).
 const MAX_DEPTH: usize = 256;
-/// Maximum number of elements on the stack when the new element drops its content, is inside an
-/// element that does, or belongs to SVG or MathML. For other elements, the maximum is
-/// [`MAX_DEPTH`]. The stack ignores an element beyond the maximum, and then shows text that the
-/// element should hide. The higher maximum keeps such text hidden inside deeply nested ordinary
-/// elements.
+/// Depth limit for an element that hides its content, is inside such an element, or belongs to SVG
+/// or MathML: if the stack has this many elements, it ignores the new element. For all other
+/// elements, the limit is [`MAX_DEPTH`]. If the stack ignored an element that hides its content,
+/// the page's text would contain this content. The higher limit avoids this inside deeply nested
+/// ordinary elements.
 const MAX_HIDDEN_DEPTH: usize = 2 * MAX_DEPTH;
 
 /// Open element on the stack.
@@ -117,9 +117,10 @@ impl OpenElements {
         }
     }
 
-    /// Opens the element named `name`, with the properties `element`: puts it on the stack. If the
-    /// stack is full, only counts the element in `too_deep`. The content of the element is dropped
-    /// if `skipped` is true. Does nothing for a part of a table, such as `td`, outside a table.
+    /// Puts the element named `name`, with the properties `element`, on the stack. If `skipped` is
+    /// true, the content of the element is not part of the text. If the stack is full, only counts
+    /// the element in `too_deep`. Does nothing for a part of a table, such as `td`, outside a
+    /// table.
     pub fn push(&mut self, name: Name, element: ElementKind, skipped: bool) {
         // Outside a table, tags of table parts, such as `td`, open no element.
         if is_table_part(name) && !self.is_foreign() && !self.open.iter().any(ends_table_scope) {

@@ -17,9 +17,9 @@ pub(super) struct PageReader<'a> {
     page: &'a [u8],
     /// Part of the page that the tokenizer has not read yet.
     rest: &'a [u8],
-    /// Length in bytes of the run of ASCII letters that ends at the last call of `check`. In some
-    /// contexts, the tokenizer buffers such a run as a whole. Counts only whole intervals between
-    /// two calls of `check`: an interval with any other byte sets the length to 0.
+    /// Number of bytes before the last call of `check` that are all ASCII letters. In some
+    /// contexts, the tokenizer buffers all these letters. A call of `check` adds the bytes read
+    /// since the previous call if they are all letters, and otherwise sets the number to 0.
     letters: usize,
     /// Number of bytes of the page that were read since the last call of `check`.
     unchecked: usize,

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(splitmix64(&mut state), 3_203_168_211_198_807_973);
     }
 
-    /// Golden values: signatures are stored, so these never change.
+    /// Expected signatures, which must never change, because users store signatures.
     #[test]
     fn golden() {
         let features = ["a b c", "b c d", "c d e"].map(|f| crate::hash::feature_hash(f.as_bytes()));

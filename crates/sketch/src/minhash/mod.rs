@@ -41,7 +41,8 @@ pub const MAX_HASHES: usize = 1024;
 pub enum Scheme {
     /// Scheme of neardup: linear functions of XXH3 hashes.
     Neardup1,
-    /// Scheme of the Python package datasketch before version 2.0.0, called "legacy" since.
+    /// Scheme of the Python package datasketch before version 2.0.0. Later versions call it
+    /// "legacy".
     Datasketch1,
     /// Scheme of the Python package datasketch since version 2.0.0, called "affine32".
     Datasketch2,

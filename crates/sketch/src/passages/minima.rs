@@ -22,8 +22,8 @@ const KEPT: usize = 1 << 15;
 /// 1992). So each hash takes three comparisons, whatever the hashes are.
 #[derive(Default)]
 pub(crate) struct WindowMinima {
-    /// Hashes of the current block; the first `filled` elements are set. Its length is the number
-    /// of hashes in a window.
+    /// Hashes of the current block; the first `filled` elements are set. The vector is as long as a
+    /// window.
     block: Vec<u64>,
     /// For each position of the previous block, the minimum from this position to the end of the
     /// block. An additional last element is [`LEFT_OUT`], the minimum of no hashes.
@@ -36,8 +36,8 @@ pub(crate) struct WindowMinima {
     any_full: bool,
     /// Minimum of the latest whole window.
     last: u64,
-    /// Working memory of one call of [`WindowMinima::add`]: minima of windows that differ from the
-    /// minimum of the preceding window.
+    /// Working memory of one call of [`WindowMinima::add`]: the minimum of each window, unless it
+    /// equals the minimum of the preceding window.
     changes: Vec<u64>,
     /// Minima of all windows so far, with some duplicates until the next merge.
     found: Vec<u64>,

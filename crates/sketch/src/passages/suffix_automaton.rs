@@ -18,21 +18,20 @@ const NONE: u32 = u32::MAX;
 /// Initial number of slots of the hash table of edges, a power of two.
 const MIN_SLOTS: usize = 1 << 6;
 
-/// State of the automaton. It represents all parts of the sequence whose occurrences end at the
-/// same positions.
+/// State of the automaton. It represents a set of parts of the sequence: all parts whose
+/// occurrences end at the same positions. Each of these parts is a suffix of the longest one.
 #[derive(Clone, Copy)]
 struct State {
     /// Number of symbols of the longest part in this state.
     length: u32,
-    /// Suffix link: index of another state. The longest part of that state is a suffix of all parts
-    /// in this state: the longest such suffix that occurs more often than they do. [`NONE`] in the
-    /// first state.
+    /// Index of the state to which the suffix link leads. That state has the longest suffix of this
+    /// state's parts that also occurs at other positions. [`NONE`] in the first state.
     link: u32,
-    /// Position in the sequence after the first occurrence of the parts in this state. All these
-    /// parts end there.
+    /// Number of symbols of the sequence up to the end of the first occurrence of each part in this
+    /// state. It is the same for all these parts.
     first_end: u32,
-    /// Index of the last edge that was added to this state, or [`NONE`]. The field `next` of each
-    /// edge links to the edge before.
+    /// Index of the last edge that was added to this state, or [`NONE`] if the state has no edge.
+    /// [`Edge::next`] links to the edge that was added before.
     edges: u32,
 }
 
@@ -120,10 +119,10 @@ impl SuffixAutomaton {
         self.states[to as usize].length == self.states[state as usize].length + 1
     }
 
-    /// Divides the state `to` after `symbol` was appended to the sequence, and returns the new
-    /// state. The edge with `symbol` leads from `state` to `to`. The parts of `to` that are at most
-    /// one symbol longer than the longest part of `state` now also occur at the end of the
-    /// sequence. These parts move to the new state, and the longer parts stay in `to`.
+    /// Divides the state `to` after `symbol` was appended to the sequence. The edge with `symbol`
+    /// leads from `state` to `to`. The parts of `to` that are at most one symbol longer than the
+    /// longest part of `state` now also occur at the end of the sequence. The function moves these
+    /// parts to a new state, which it returns. The longer parts stay in `to`.
     fn split(&mut self, mut state: u32, symbol: u32, to: u32) -> u32 {
         let split = self.new_state(State {
             length: self.states[state as usize].length + 1,

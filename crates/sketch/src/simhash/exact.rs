@@ -23,9 +23,9 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
     /// Number of words of a block.
     const BLOCK: usize = 2 + 64 * W;
 
-    /// Creates an accumulator that stores its sums in `words`. For a new sum, `words` must be
-    /// empty. To continue the sums of another accumulator, it must be a copy of that accumulator's
-    /// words ([`ExactAccumulator::words`]).
+    /// Creates an accumulator that stores its sums in `words`. If `words` is empty, the sums start
+    /// at 0. To continue the sums of another accumulator, pass a copy of its words
+    /// ([`ExactAccumulator::words`]).
     ///
     /// # Panics
     ///
@@ -116,9 +116,9 @@ impl<const W: usize, S: WordStore> ExactAccumulator<W, S> {
         (!self.words().is_empty()).then(|| words(|word, bit| self.is_positive(64 * word + bit)))
     }
 
-    /// Returns true if the simhash has the bit `bit`: the features with this bit in their hashes
-    /// have a greater total weight than the features without it. `bit` counts from the lowest bit
-    /// of the first word.
+    /// Returns true if bit `bit` of the simhash is 1, because the features with this bit in their
+    /// hashes have a greater total weight than the features without it. Bits are numbered from 0,
+    /// the lowest bit of the first word.
     fn is_positive(&self, bit: usize) -> bool {
         // Sum over the blocks with higher exponents, in units of 2^(`above` - 1074). `above` is the
         // lowest of these exponents.

@@ -8,11 +8,11 @@ use crate::feature_counts::Counted;
 /// Can be reset for another text.
 ///
 /// Most features of a text occur once or a few times. A [`PositionalPopcount`] adds every feature
-/// with the weight of a single occurrence. For a feature that occurs more often, the difference
-/// between its weight and that of a single occurrence is added. A few such features are added one
-/// by one. If there are more such features, a separate popcount adds the features that occur twice,
-/// another one the features that occur three times, and another one the features that occur four
-/// times. Then only features that occur more than four times are added one by one.
+/// with the weight of a single occurrence. A feature that occurs more often also has an extra
+/// weight: its weight minus the weight of a single occurrence. If few features have an extra
+/// weight, these are added one by one. Otherwise three more popcounts add the extra weights of the
+/// features that occur two, three and four times. Only features that occur more than four times are
+/// then added one by one.
 pub(crate) struct GroupedAccumulator<const W: usize> {
     /// All features, each counted with the weight of one occurrence.
     all: CountGroup<W>,

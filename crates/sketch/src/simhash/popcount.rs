@@ -2,13 +2,15 @@
 
 /// Counts, for each of the 64 bit positions, the words that have this bit set.
 ///
-/// The portable code keeps small counts bit-sliced: one word holds the same binary digit of all 64
-/// counts. A Harley-Seal tree of carry-save adders adds 16 words to these counts, and returns one
-/// carry word, in which each set bit counts 16 (Mula, Kurz, Lemire, "Faster population counts using
-/// AVX2 instructions", 2018). Only the carry word is added to byte counters. These are plain 64-bit
-/// operations, about three cycles for each added word. With AVX-512, each word of a short list is a
-/// mask that adds 1 to some of 64 byte counters, one cycle each. For a long list, the AVX-512 code
-/// runs the tree on eight words at once.
+/// The portable code collects pending counts, which it later adds to the counts in `wide`. Their
+/// lowest four digits are bit-sliced: one word holds the same binary digit of all 64 counts. A
+/// Harley-Seal tree of carry-save adders adds 16 words to these digits, and returns one carry word,
+/// in which each set bit counts 16 (Mula, Kurz, Lemire, "Faster population counts using AVX2
+/// instructions", 2018). Only the carry word is added to byte counters. These are plain 64-bit
+/// operations, about three cycles for each added word.
+///
+/// With AVX-512, each word of a short list is a mask that adds 1 to some of 64 byte counters, one
+/// cycle each. For a long list, the AVX-512 code runs the tree on eight words at once.
 #[derive(Clone)]
 pub(super) struct PositionalPopcount {
     /// Lowest binary digit (value 1) of each pending count. Bit i belongs to bit position i.
@@ -172,15 +174,16 @@ mod avx512 {
 
     /// Number of 64-byte vectors in a group, which [`add_group`] adds in one step.
     const GROUP: usize = 8;
-    /// Maximum number of groups that are added to the same sums. The sums of more groups may not
-    /// fit in [`PLANES`] bits.
+    /// Maximum number of groups that [`add_group`] adds before the sums are moved to the counts.
+    /// The sums of more groups may not fit in [`PLANES`] bits.
     const GROUPS: usize = 15;
-    /// Number of bits of each sum. The sums are bit-sliced: a plane is a vector with one bit of
-    /// each sum.
+    /// Number of bits of each sum. Each bit position of a vector has a sum: the number of vectors
+    /// with this bit set. The sums are bit-sliced: a plane is a vector with the same binary digit
+    /// of all sums.
     const PLANES: usize = 7;
 
-    /// Adds the word at index `word` of each hash to `counts`, eight words at once. The sums are
-    /// bit-sliced in planes, each with one bit of each sum.
+    /// Takes the word at index `word` of each hash, and adds the number of words with bit i set to
+    /// `counts[i]`. Reads eight words at once.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn add_many<const W: usize>(counts: &mut [u64; 64], hashes: &[[u64; W]], word: usize) {
         const { assert!(8 % W == 0) };

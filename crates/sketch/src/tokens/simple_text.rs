@@ -39,10 +39,10 @@ impl SimpleText {
     }
 
     /// Simplifies the start of `text`. The first `ascii` bytes of `text` must be ASCII. Stops at
-    /// the first character that the simplified form cannot represent, or after about [`SIMPLE`]
-    /// bytes. If the text cannot be cut where the function stops, drops the simplified text after
-    /// the last cut position. Returns the number of bytes of `text` that were simplified, which may
-    /// be 0.
+    /// the end of `text`, at the first character that the simplified form cannot represent, or
+    /// after about [`SIMPLE`] bytes. Drops the simplified text after the last cut position, unless
+    /// the text can be cut where the function stops. Returns the number of bytes of `text` whose
+    /// simplified form is kept, which may be 0.
     pub fn read(&mut self, text: &str, ascii: usize) -> usize {
         if self.bytes.is_empty() {
             self.bytes.grow_exact(SIMPLE + 2 * CHUNK, 0);
@@ -176,9 +176,10 @@ pub(super) fn last_break(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Returns true if the punctuation `mid` joins the text before it, which ends with `before`, and
-/// the text after it, which begins with `after`, to one word. Returns `None` if only the general
-/// path of the word tokenizer can decide this.
+/// Returns true if the punctuation `mid` joins the text before it and the text after it to one
+/// word. `before` is the simplified text before `mid`. `after` is the next character, or `None` at
+/// the end of the text. Returns `None` if only the general path of the word tokenizer can decide
+/// this.
 fn mid_joins(before: &[u8], mid: char, after: Option<char>) -> Option<bool> {
     let before = before.last().copied().unwrap_or(b' ');
     let Some(after) = after else {

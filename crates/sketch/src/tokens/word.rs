@@ -23,16 +23,18 @@ use crate::sentences::is_letter_or_digit;
 use crate::shingle::Shingles;
 
 /// Number of bytes of text after which the general path ends at the next cut position, whatever
-/// text follows. Before, it ends only at a cut position where a fast path can read the text that
+/// text follows. An earlier cut position ends it only if a fast path can read the text that
 /// follows.
 const MAX_GENERAL_BYTES: usize = 1 << 13;
-/// Number of simple characters ([`Class::is_simple`]) that must follow a cut position for the
-/// general path to end there before [`MAX_GENERAL_BYTES`]. This avoids changing paths for a few
-/// characters. If a separator or a single-character word follows, the general path ends at once.
+/// Number of characters after a cut position that the general path examines. If all are simple
+/// ([`Class::is_simple`]), the path ends there, even before [`MAX_GENERAL_BYTES`]. Otherwise it
+/// continues, because a change of path would not pay for a few characters. If a separator or a
+/// single-character word follows the cut position, the path ends at once.
 const SIMPLE_AHEAD: usize = 16;
-/// Minimum length in bytes of a run of ASCII that the ASCII tokenizer reads directly from the text,
-/// even if the text cannot be cut at the end of the run. A shorter run is then copied to
-/// [`SimpleText`], together with the text that follows.
+/// Decides how a run of ASCII is read if the text cannot be cut at the end of the run. If the run
+/// has at least this many bytes, the ASCII tokenizer reads it directly from the text, up to the
+/// last cut position in the run. A shorter run is copied to [`SimpleText`], together with the text
+/// that follows.
 const MIN_ASCII: usize = 1 << 12;
 /// Number of bytes of normalised text that the general path collects before it splits them into
 /// words.
@@ -192,11 +194,11 @@ impl WordTokenizer {
     }
 }
 
-/// Returns how many bytes at the start of `text` the ASCII tokenizer can read directly, without a
-/// copy in [`SimpleText`]. `len` is the length of the run of ASCII at the start. Returns `len` if
-/// the text can be cut after the run. Otherwise returns the last offset within the run where the
-/// text can be cut. Returns 0 if there is none, or if the run is shorter than [`MIN_ASCII`] and the
-/// text cannot be cut after it.
+/// Returns the number of bytes at the start of `text` that the ASCII tokenizer can read directly,
+/// without a copy in [`SimpleText`]. `len` is the length of the run of ASCII at the start of
+/// `text`. If the text can be cut after the run, returns `len`. Otherwise a run of [`MIN_ASCII`]
+/// bytes or more can be read up to the last cut position in the run. Returns 0 for a shorter run,
+/// or if the run has no cut position.
 fn ascii_len(text: &str, len: usize) -> usize {
     let bytes = text.as_bytes();
     let Some(next) = text[len..].chars().next() else {
@@ -242,8 +244,8 @@ fn general_len(text: &str) -> usize {
 }
 
 /// Returns the last offset in bytes at which `segment`, a long word, can be divided into two words,
-/// or 0 if there is no such offset. The division does not move the later word boundaries: if the
-/// text is segmented from this offset on, its segments end at the same positions as before.
+/// or 0 if there is no such offset. The division moves no later word boundary: the segments of the
+/// text from this offset on end at the same positions as before.
 ///
 /// The second part begins with a letter or digit that the word-break rules treat as a letter, a
 /// digit or Katakana. After such a character, the rules do not depend on the text before it. The
@@ -261,8 +263,8 @@ fn last_join(segment: &str) -> usize {
 /// position to divide the segment. If these characters have none, it returns 0.
 const MAX_JOIN_CHARS: usize = 1 << 12;
 
-/// Returns true if the word-break rules join `c` with a `_` after it (WB13a): if they treat `c` as
-/// a letter, a digit or Katakana, or if `c` is `_`.
+/// Returns true if the word-break rules join `c` with a `_` after it (WB13a). They do so if they
+/// treat `c` as a letter, a digit or Katakana, or if `c` is `_`.
 fn is_word_character(c: char) -> bool {
     let mut with_underscore = [0; 5];
     let len = c.encode_utf8(&mut with_underscore).len();

@@ -332,7 +332,8 @@ impl<'a> Job<'a> {
     /// Returns the mark that a row should have, or `None` for an original. `own` has the key and
     /// the address of the row, `mark` is the row's present mark, and `flags` are the values of
     /// [`Manual::columns`]. `subject` returns the values by which the row is compared, or `None`
-    /// for a row that cannot be near any row.
+    /// for a row that cannot be near any row. `recent` is the cache of nearest originals, to which
+    /// this function adds the row if it is compared or becomes an original.
     fn wanted(
         &self,
         recent: &mut Recent,

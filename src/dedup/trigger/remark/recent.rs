@@ -1,6 +1,7 @@
-//! Cache of `neardup_remark`: values (fingerprint, scope and text features) of rows that were read
-//! recently. Each has the nearest original (row without a mark) that was found for it. Of many rows
-//! with equal values, only the first is looked up in the index, which avoids quadratic work.
+//! Cache of `neardup_remark`: values (fingerprint, scope, time and text features) of rows that were
+//! read recently, each with the nearest original that was found for the row. An original is a row
+//! without a mark. Of many rows with equal values, only the first is looked up in the index, which
+//! avoids quadratic work.
 use std::collections::VecDeque;
 
 use neardup_sketch::candidates::similarity_at_least;
@@ -53,10 +54,10 @@ impl Recent {
         self.0.push_front((subject, original));
     }
 
-    /// Stores a row that becomes an original, as its own nearest original. The new original also
-    /// becomes the nearest original of each stored row that is a near-duplicate of it, and nearer
-    /// to it than to the stored row's present original. Originals must be added in the order in
-    /// which `neardup_remark` reads the rows.
+    /// Stores a row that becomes an original, as its own nearest original. Also makes it the
+    /// nearest original of those stored rows that are near-duplicates of it and whose present
+    /// original is farther away. Originals must be added in the order in which `neardup_remark`
+    /// reads the rows.
     pub fn add(&mut self, subject: Subject, key: Value, rule: &Rule) {
         for (known, original) in &mut self.0 {
             let distance = known.value.distance(&subject.value, rule.columns);

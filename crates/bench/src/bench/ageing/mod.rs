@@ -62,8 +62,8 @@ impl Kind {
         }
     }
 
-    /// Returns an SQL expression for a random value. `number` is an SQL expression that determines
-    /// it.
+    /// Returns an SQL expression for a pseudorandom value. `number` is an SQL expression for a
+    /// number. The same number always gives the same value.
     fn value(self, number: &str) -> String {
         match self {
             Kind::Radius6 | Kind::Radius3 => format!("hashint8extended({number}, 1)::fingerprint"),
@@ -95,7 +95,8 @@ impl Kind {
     }
 }
 
-/// What one simulation repeats each month, and for how long.
+/// Parameters of one simulation: the index, the number of rows, how many rows are replaced each
+/// month, and the number of months.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// Kind of the index.
@@ -243,8 +244,8 @@ fn run_month(session: &mut Session, setup: Setup, month: u32, next_id: &mut u64)
     })
 }
 
-/// Returns an SQL condition that selects a share of the rows, in another way for each month and
-/// `stream`.
+/// Returns an SQL condition that is true for a pseudorandom share of the rows. `share` is from 0 to
+/// 1. Each pair of `month` and `stream` selects other rows.
 fn drawn(month: u32, stream: u32, share: f64) -> String {
     let limit = (share * f64::from(1 << 20)) as u32;
     let seed = 10 * month + stream;
@@ -286,8 +287,9 @@ fn compare(session: &mut Session, setup: Setup, work: Option<Work>) -> Result<Mo
     Ok(month)
 }
 
-/// Measures the searches for all probes by the index `index`. A transaction that is rolled back
-/// drops the index `other`, so that the planner cannot use it. Returns processor seconds.
+/// Runs the searches for all probes by the index `index` several times. Returns the processor
+/// seconds of each run. The planner cannot use the index `other`: the searches are in a transaction
+/// that drops it and is rolled back at the end.
 fn search_times(session: &mut Session, kind: Kind, index: &str, other: &str) -> Result<Vec<f64>> {
     let count = format!(
         "SELECT count(*) FROM probes q JOIN docs d ON {}",

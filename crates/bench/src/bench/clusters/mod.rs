@@ -312,8 +312,8 @@ fn load(
     Ok(bytes)
 }
 
-/// Returns the measurements as a Markdown table. The ratio of a line is its processor time divided
-/// by that of the first line with the same number of documents.
+/// Returns the measurements as a Markdown table. Each line has a ratio: its processor time divided
+/// by the processor time of the first line with the same number of documents.
 fn table(sides: &[TableLine]) -> String {
     let header = [
         "documents",

@@ -24,9 +24,9 @@ const DOCUMENT: usize = 3_900;
 /// split.
 const LINE: usize = 7_000;
 
-/// Comparison of neardup with other programs: an SQL expression of neardup over the column `body`,
-/// and a list of expressions of the others. They are SQL expressions of ClickHouse over the column
-/// `t`, except [`jieba::CUT`], which stands for jieba-rs.
+/// Comparison of an SQL expression of neardup over the column `body` with expressions of other
+/// programs. The other expressions are SQL expressions of ClickHouse over the column `t`. The
+/// exception is [`jieba::CUT`], for which the benchmark calls jieba-rs.
 pub struct Case {
     /// Name of the comparison in the table: kind of text, and features.
     pub what: &'static str,

@@ -71,9 +71,10 @@ const CASES: &[Case] = &[
 ];
 
 /// Runs all measurements in an empty database with the extension. First measures searches among
-/// `rows` uniform values. Then, for each column in `files`, measures searches among the values of
-/// the column, to which generated values like them are added up to `rows` rows. `python` is an
-/// interpreter that has FAISS. If it is `None`, FAISS is not measured. Returns the results as JSON.
+/// `rows` uniform values. Then, for each column of fingerprints in `files`, measures searches among
+/// the values of the column. If the column has fewer than `rows` values, generated values like them
+/// are added. `python` is an interpreter that has FAISS. If it is `None`, FAISS is not measured.
+/// Returns the results as JSON.
 pub fn bench(
     session: &mut Session,
     rows: u64,
@@ -102,7 +103,8 @@ pub fn bench(
     Ok(json!({ "rows": rows, "rounds": rounds, "sets": sets }))
 }
 
-/// Times of all repetitions of one case, in seconds a probe, by the program that searched.
+/// Times of all repetitions of one case, with a field for each program that searched. A time is the
+/// seconds of a search for one probe.
 #[derive(Default)]
 struct Samples {
     neardup: Vec<f64>,

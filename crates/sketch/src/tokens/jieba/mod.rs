@@ -275,8 +275,8 @@ fn ascii_run(text: &[u8], room: usize) -> usize {
         .count()
 }
 
-/// Splits a part of a text, whose kinds of characters are `scripts`, and calls `each` for its
-/// words.
+/// Splits a part of a text into words, and calls `each` for each word. `scripts` has the part's
+/// kinds of characters, which decide between jieba and UAX 29. `mode` is the mode of jieba.
 fn split_part(
     dictionary: &Dictionary,
     mode: TokenizeMode,
@@ -307,9 +307,9 @@ fn split_part(
     }
 }
 
-/// Splits `run`, a piece of a part of the text, into words, and calls `each` for each word.
-/// `scripts` has the kinds of characters in `run`. Uses jieba if `run` has Han characters and jieba
-/// can join all of its characters. Otherwise uses UAX 29.
+/// Splits `run` into words, and calls `each` for each word. `run` is a piece of a part of the text,
+/// and `scripts` has its kinds of characters. Uses jieba in the mode `mode` if `run` has Han
+/// characters and jieba can join all of its characters. Otherwise uses UAX 29.
 fn split_by_jieba_or_uax29(
     dictionary: &Dictionary,
     mode: TokenizeMode,

@@ -66,10 +66,13 @@ pub(super) const fn separates(c: char) -> bool {
 /// at a cut position, and the stretch ends at a cut position.
 ///
 /// A text can be cut between a separator and a Han character, and between two separators. A cut
-/// between two separators changes no word for these reasons. A segment of UAX 29 that contains both
-/// separators is white space or a line end, which is not a word. Some separators join letters (WB6,
-/// WB7, WB7b) or digits (WB11, WB12), but not next to another separator, and not at the start of a
-/// text. Marks after the second separator belong to it, with and without the cut.
+/// between two separators changes no word:
+///
+/// - A segment of UAX 29 that contains both separators is white space or a line end, which is not a
+///   word.
+/// - Some separators join letters (WB6, WB7, WB7b) or digits (WB11, WB12), but not next to another
+///   separator, and not at the start of a text.
+/// - Marks after the second separator belong to it, with and without the cut.
 pub(super) fn stretch_len(text: &str) -> Option<usize> {
     let len = plain_len(text);
     (len >= text.len().min(MIN_STRETCH)).then_some(len)
