@@ -55,8 +55,9 @@ impl<'a> ScopeColumns<'a> {
     }
 }
 
-/// Numbers that tell scopes with the same hash apart, from 0. Scopes must be passed in the order of
-/// their hashes, because the numbers are kept for one hash at a time.
+/// Numbers of scopes: scopes with the same hash get different numbers, beginning with 0. Scopes
+/// must be passed in the order of their hashes, because the numbers are kept for one hash at a
+/// time.
 #[derive(Default)]
 pub struct ScopeNumbers {
     /// Hash of the scopes in `known`.

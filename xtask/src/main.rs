@@ -57,8 +57,8 @@ enum Command {
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
     },
-    /// Run the tests of the packages without code for PostgreSQL, and the golden files in a server,
-    /// on emulated 64-bit ARM
+    /// On emulated 64-bit ARM, run the tests of the crates that do not depend on PostgreSQL, and
+    /// compare a server's results with the golden files
     ///
     /// Uses QEMU. Unpacks a compiler and a server from Debian into target/, some 210 MB, and takes
     /// long.

@@ -34,8 +34,8 @@ pub(crate) struct InnerCache {
     copies: RefCell<Vec<(Block, Vec<Page>)>>,
     /// Number of descents so far, saturating.
     descents: Cell<u32>,
-    /// Result of the last descent through page copies in each permutation, at the index of the
-    /// permutation's number: the leaf, and the block of the inner page whose copy has the link to
+    /// Result of the last descent through page copies in each permutation, indexed by the number of
+    /// the permutation: the leaf, and the block of the inner page whose copy has the link to
     /// that leaf. Both blocks are 0 before the first such descent.
     last: [Cell<(Block, Block)>; CACHED_PERMUTATIONS],
 }

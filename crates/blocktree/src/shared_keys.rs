@@ -65,7 +65,8 @@ impl<const N: usize> BlockKeys<N> {
     const HASH_BITS: u32 = 45;
     /// Bit position of the permutation's number in a key: the number of bits below it.
     const PERMUTATION_SHIFT: u32 = 58;
-    /// Mask of the parameters in a key.
+    /// Mask of the bits of a key that contain the width, the radius and the number of blocks. So
+    /// keys with different parameters are never equal.
     const PARAMETERS: u64 = (1 << Self::PERMUTATION_SHIFT) - (1 << Self::HASH_BITS);
 
     /// Creates the parameters for the keys of fingerprints. Two fingerprints within `radius` bits

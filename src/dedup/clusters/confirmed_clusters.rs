@@ -306,8 +306,9 @@ impl<I, const N: usize, const M: usize> ConfirmedClusters<'_, I, N, M> {
 
     /// Adds pairs of new nodes to `graph` if their texts are similar and their times are near each
     /// other. `found` is the graph of the candidate nodes, and `new_nodes` has the new nodes of
-    /// each candidate node. If a candidate node is crowded, its new nodes become crowded nodes of
-    /// `graph`. The method `star` compares them later.
+    /// each candidate node. A node is crowded if it has too many pairs to list. The new nodes of
+    /// a crowded candidate node become crowded nodes of `graph`. The method `star` compares them
+    /// later.
     fn confirm<const Q: usize, const D: usize>(
         &mut self,
         files: &mut TempSpace,

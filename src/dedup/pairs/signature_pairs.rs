@@ -62,8 +62,8 @@ impl SignaturePairs {
         }
     }
 
-    /// Begins the search for the arguments of `neardup_pairs`. Raises an error if it takes too much
-    /// work.
+    /// Begins the search that a call of `neardup_pairs` with these arguments asks for. Raises an
+    /// error if the search takes too much work, unless the argument `exhaustive` is true.
     pub fn new(relations: &LockedIndex, bound: SignatureBound, arguments: &PairArguments) -> Self {
         let otherwise = (!arguments.exhaustive).then_some(BY_PARAMETER);
         Self::begin(relations, bound, arguments.filter.as_ref(), otherwise)

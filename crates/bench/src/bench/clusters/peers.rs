@@ -23,7 +23,7 @@ pub struct Peer {
     program: &'static str,
 }
 
-/// The compared libraries, in the versions whose interfaces the programs use.
+/// The compared libraries. The Python scripts in this folder need these versions.
 pub const PEERS: [Peer; 3] = [
     Peer {
         what: "rensa, 128 hashes, 16 bands",
