@@ -172,7 +172,7 @@ fn pgx() -> Outcome {
 
 #[test]
 fn jdbc() -> Outcome {
-    if !Path::new(JDBC).exists() || !is_installed("java", "-version") {
+    if !Path::new(JDBC).exists() || !is_installed("javac", "-version") {
         return skip_optional("Java with JDBC (Debian's libpostgresql-jdbc-java)");
     }
     let script = std::env::temp_dir().join(format!("neardup-{}.java", std::process::id()));
