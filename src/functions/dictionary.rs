@@ -209,10 +209,9 @@ fn warn_of_other_servers() {
         other.to_string_lossy()
     ))
     .hint(
-        "Check that neardup_expert_settings_digest() returns the same value on all servers. Then \
-         set neardup.jieba_words_hash for the database on each server to the result of \
-         neardup_jieba_words_hash(). After that, a session warns only if its words have another \
-         hash.",
+        "Check that neardup_expert_settings_digest() returns the same value on all servers. Call \
+         neardup_jieba_words_hash(). On each server, set neardup.jieba_words_hash to the result, \
+         by ALTER DATABASE. Then only sessions with different words get this warning.",
     )
     .warn();
 }
