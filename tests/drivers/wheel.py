@@ -361,7 +361,7 @@ def lists(_):
         ticks += 1
         time.sleep(0.001)
     thread.join()
-    assert ticks > 10, ticks
+    assert ticks > 2, ticks
 
     # A signal stops it in all threads.
     def stop(*_):
@@ -392,7 +392,7 @@ def threads(_):
         ticks += 1
         time.sleep(0.001)
     thread.join()
-    assert ticks > 10, ticks
+    assert ticks > 2, ticks
 
     def stop(*_):
         raise KeyboardInterrupt
