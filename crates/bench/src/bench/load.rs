@@ -1,5 +1,6 @@
 //! `cargo xtask bench --load`: compares a load with near-duplicates into a table that rejects them
-//! (by a constraint or a trigger) with the same load into a table with one btree.
+//! (by a constraint or a trigger, within 3 bits and within the default of 6 bits) with the same load
+//! into a table with one btree.
 use super::generated_rows;
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
@@ -22,7 +23,7 @@ struct Contender {
     index: Option<&'static str>,
 }
 
-const CONTENDERS: [Contender; 4] = [
+const CONTENDERS: [Contender; 7] = [
     Contender {
         table: "plain",
         what: "one btree",
@@ -31,28 +32,53 @@ const CONTENDERS: [Contender; 4] = [
         index: None,
     },
     Contender {
-        table: "indexed",
-        what: "neardup, nothing kept out",
-        setup_sql: "CREATE INDEX ON indexed USING neardup (fp) WITH (radius = 3)",
+        table: "indexed3",
+        what: "neardup, radius 3, nothing rejected",
+        setup_sql: "CREATE INDEX ON indexed3 USING neardup (fp) WITH (radius = 3)",
         clause: "",
         index: None,
     },
     Contender {
-        table: "constrained",
-        what: "constraint, ON CONFLICT DO NOTHING",
-        setup_sql: "ALTER TABLE constrained \
-            ADD CONSTRAINT constrained_near EXCLUDE USING neardup (fp WITH ~=)",
+        table: "constrained3",
+        what: "constraint, radius 3",
+        setup_sql: "ALTER TABLE constrained3 ADD CONSTRAINT constrained3_near \
+            EXCLUDE USING neardup (ball(fp, 3) WITH ~=)",
         clause: " ON CONFLICT DO NOTHING",
-        index: Some("constrained_near"),
+        index: Some("constrained3_near"),
     },
     Contender {
-        table: "triggered",
-        what: "trigger neardup_dedup",
-        setup_sql: "CREATE INDEX triggered_near ON triggered USING neardup (fp) WITH (radius = 3); \
-            CREATE TRIGGER dedup BEFORE INSERT ON triggered \
-            FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=6')",
+        table: "triggered3",
+        what: "trigger, radius 3",
+        setup_sql: "CREATE INDEX triggered3_near ON triggered3 USING neardup (fp) \
+            WITH (radius = 3); \
+            CREATE TRIGGER dedup BEFORE INSERT ON triggered3 \
+            FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp', 'radius=3')",
         clause: "",
-        index: Some("triggered_near"),
+        index: Some("triggered3_near"),
+    },
+    Contender {
+        table: "indexed6",
+        what: "neardup, radius 6, nothing rejected",
+        setup_sql: "CREATE INDEX ON indexed6 USING neardup (fp)",
+        clause: "",
+        index: None,
+    },
+    Contender {
+        table: "constrained6",
+        what: "constraint, radius 6",
+        setup_sql: "ALTER TABLE constrained6 ADD CONSTRAINT constrained6_near \
+            EXCLUDE USING neardup (fp WITH ~=)",
+        clause: " ON CONFLICT DO NOTHING",
+        index: Some("constrained6_near"),
+    },
+    Contender {
+        table: "triggered6",
+        what: "trigger, radius 6",
+        setup_sql: "CREATE INDEX triggered6_near ON triggered6 USING neardup (fp); \
+            CREATE TRIGGER dedup BEFORE INSERT ON triggered6 \
+            FOR EACH ROW EXECUTE FUNCTION neardup_dedup('fp')",
+        clause: "",
+        index: Some("triggered6_near"),
     },
 ];
 

@@ -23,6 +23,8 @@ const DOCUMENT: usize = 3_900;
 /// Maximum bytes of a document from `--documents`, so that a row fits into a page. Longer lines are
 /// split.
 const LINE: usize = 7_000;
+/// Approximate number of bytes of a title: about ten words.
+const TITLE: usize = 65;
 
 /// Comparison of an SQL expression of neardup over the column `body` with expressions of other
 /// programs. The other expressions are SQL expressions of ClickHouse over the column `t`. The
@@ -100,6 +102,36 @@ pub const CASES: &[Case] = &[
         texts: "english",
         ours: "minhash(body)",
         theirs: &[],
+    },
+    Case {
+        what: "titles, 2 words",
+        texts: "titles",
+        ours: "simhash(body)",
+        theirs: &["wordShingleSimHash(t, 2)"],
+    },
+    Case {
+        what: "titles, set of 3 words",
+        texts: "titles",
+        ours: "minhash64(body)",
+        theirs: &[],
+    },
+    Case {
+        what: "titles, 3 words, 128 bits",
+        texts: "titles",
+        ours: "minhash128(body)",
+        theirs: &[],
+    },
+    Case {
+        what: "titles, 3 words, 128 minima",
+        texts: "titles",
+        ours: "minhash(body)",
+        theirs: &[],
+    },
+    Case {
+        what: "titles, reading alone",
+        texts: "titles",
+        ours: "nullif(octet_length(body), 0)",
+        theirs: &["length(t)"],
     },
     Case {
         what: "reading alone",
@@ -184,7 +216,12 @@ fn lines_of(file: &Path) -> Result<String> {
 /// Splits a generated text into documents of about [`DOCUMENT`] bytes. Returns one document per
 /// line.
 fn lines(text: &str) -> String {
-    texts::documents(&text.replace('\n', " "), DOCUMENT).join("\n") + "\n"
+    lines_of_size(text, DOCUMENT)
+}
+
+/// Splits a text into documents of about `size` bytes. Returns one document per line.
+fn lines_of_size(text: &str, size: usize) -> String {
+    texts::documents(&text.replace('\n', " "), size).join("\n") + "\n"
 }
 
 /// Loads the documents into tables of PostgreSQL and, if `clickhouse` is given, the same documents
@@ -200,6 +237,7 @@ fn load(
         None => lines(&texts::spaced(texts::LATIN, BYTES)),
     };
     let generated = [
+        ("titles", lines_of_size(&english, TITLE)),
         ("english", english),
         ("chinese", lines(&texts::chinese(BYTES))),
         ("chinese_words", lines(&texts::chinese_words(BYTES))),
