@@ -2,6 +2,7 @@
 //! files of the workspace.
 mod address;
 mod messages;
+mod plots;
 mod reference;
 mod script;
 
@@ -12,8 +13,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the generated files that are outdated: the SQL script, the list of messages, and the
-/// generated parts of the SQL reference and of the files with the project's address.
+/// Writes the generated files that are outdated: the SQL script, the list of messages, the plots of
+/// benchmarks, and generated parts of the SQL reference and of files with the project's address.
 ///
 /// # Errors
 /// If a source cannot be read or is invalid, or a file cannot be written.
@@ -32,6 +33,7 @@ pub fn command() -> Result<ExitCode> {
     write(script::file(root)?)?;
     write(messages::file(root)?)?;
     reference::files(root)?.into_iter().try_for_each(write)?;
+    plots::files(root)?.into_iter().try_for_each(write)?;
     address::files(root)?.into_iter().try_for_each(write)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -43,7 +45,11 @@ pub fn command() -> Result<ExitCode> {
 pub fn ensure_current(root: &Path) -> Result<()> {
     ensure_script(root)?;
     ensure_same(root, &messages::file(root)?)?;
-    let parts = [reference::files(root)?, address::files(root)?];
+    let parts = [
+        reference::files(root)?,
+        plots::files(root)?,
+        address::files(root)?,
+    ];
     (parts.iter().flatten()).try_for_each(|file| ensure_same(root, file))
 }
 
