@@ -1,4 +1,5 @@
 //! Command line of `cargo xtask`, the development commands of neardup.
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,19 +12,22 @@ use xtask::{
 
 /// Development commands of neardup
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    version,
+    max_term_width = 100
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    #[command(flatten)]
-    choice: PgChoice,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Find PostgreSQL and libclang for the build, install them where possible, and print the
     /// settings that plain cargo needs, for a shell
-    Setup,
+    Setup(PgChoice),
     /// Find the near-duplicates in a set of documents, print clusters and differences, and write a
     /// report
     ///
@@ -35,6 +39,8 @@ enum Command {
         /// Write the report, an HTML page, to this file; target/demo-report.html by default
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
+        #[command(flatten)]
+        choice: PgChoice,
     },
     /// Run all tests, or those whose name contains a FILTER
     ///
@@ -50,12 +56,16 @@ enum Command {
         server_only: bool,
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
+        #[command(flatten)]
+        choice: PgChoice,
     },
     /// Run all tests, or those whose name contains a FILTER, and the example with sqlx, on each
     /// supported version of PostgreSQL, or on the versions of --pg
     Matrix {
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
+        #[command(flatten)]
+        choice: PgChoice,
     },
     /// On emulated 64-bit ARM, run the tests of the crates that do not depend on PostgreSQL, and
     /// compare a server's results with the golden files
@@ -83,22 +93,37 @@ enum Command {
     /// If a round fails, keeps the folder with the server's data and prints its path at the end. A
     /// run with the same seed does the same work in each round, but kills the server at other
     /// moments.
-    Torture(torture::Options),
+    Torture {
+        #[command(flatten)]
+        options: torture::Options,
+        #[command(flatten)]
+        choice: PgChoice,
+    },
     /// Build the extension and install it into an existing server, which --pg-config names
-    Install,
+    Install(PgChoice),
     /// Make packages: a Debian package, an archive with an install script, the sources for PGXN,
     /// and a Python wheel
     ///
     /// Builds for each version of --pg, or for the server that setup finds. The same commit and
     /// compiler give the same bytes.
-    Package(package::Options),
+    Package {
+        #[command(flatten)]
+        options: package::Options,
+        #[command(flatten)]
+        choice: PgChoice,
+    },
     /// Make every file of a release in one folder, install and use each one that this machine can
     /// use, and write a manifest with sizes and checksums
     ///
     /// The files are those of `package`, the crate, packages for rpm (with rpmbuild), a list of
     /// components, and checksums. Without --dry-run, the project's address, a date in the
     /// changelog, DEBFULLNAME and DEBEMAIL must be set, and all files must be made.
-    Release(package::ReleaseOptions),
+    Release {
+        #[command(flatten)]
+        options: package::ReleaseOptions,
+        #[command(flatten)]
+        choice: PgChoice,
+    },
     /// Measure the speed of neardup beside btree indexes, sequential scans and other programs;
     /// --help lists the options
     #[command(disable_help_flag = true)]
@@ -123,38 +148,81 @@ enum Command {
         /// Arguments for psql, for example: -- -c "SELECT 1"
         #[arg(last = true)]
         arguments: Vec<String>,
+        #[command(flatten)]
+        choice: PgChoice,
     },
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = signals::install().and_then(|()| {
-        let choice = &arguments.choice;
-        match arguments.command {
-            Command::Setup => setup::command(choice),
-            Command::Demo { path, report } => {
-                demo::command(choice, path.as_deref(), report.as_deref())
-            }
-            Command::Test {
-                citus,
-                server_only,
-                filters,
-            } => test::command(choice, &filters, server_only, citus.as_deref()),
-            Command::Matrix { filters } => test::matrix(choice, &filters),
-            Command::Arm64(options) => cross::arm64(&options),
-            Command::S390x => cross::s390x(),
-            Command::Check(options) => check::command(&options),
-            Command::Book => book::command(),
-            Command::Licences => package::write_licences(),
-            Command::Generate => generate::command(),
-            Command::Torture(options) => torture::command(choice, &options),
-            Command::Install => install::command(choice),
-            Command::Release(options) => package::release(choice, &options),
-            Command::Package(options) => package::command(choice, &options),
-            Command::Bench { arguments } => measure::command("bench", choice, &arguments),
-            Command::Eval { arguments } => measure::command("eval", choice, &arguments),
-            Command::Psql { fresh, arguments } => psql::command(choice, fresh, &arguments),
+    xtask::exit_code(signals::install().and_then(|()| run(arguments.command)))
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Setup(choice) => setup::command(&choice),
+        Command::Demo {
+            path,
+            report,
+            choice,
+        } => demo::command(&choice, path.as_deref(), report.as_deref()),
+        Command::Test {
+            citus,
+            server_only,
+            filters,
+            choice,
+        } => test::command(&choice, &filters, server_only, citus.as_deref()),
+        Command::Matrix { filters, choice } => test::matrix(&choice, &filters),
+        Command::Arm64(options) => cross::arm64(&options),
+        Command::S390x => cross::s390x(),
+        Command::Check(options) => check::command(&options),
+        Command::Book => book::command(),
+        Command::Licences => package::write_licences(),
+        Command::Generate => generate::command(),
+        Command::Torture { options, choice } => torture::command(&choice, &options),
+        Command::Install(choice) => install::command(&choice),
+        Command::Package { options, choice } => package::command(&choice, &options),
+        Command::Release { options, choice } => package::release(&choice, &options),
+        Command::Bench { arguments } => measure::command("bench", &arguments),
+        Command::Eval { arguments } => measure::command("eval", &arguments),
+        Command::Psql {
+            fresh,
+            arguments,
+            choice,
+        } => psql::command(&choice, fresh, &arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Commands that neither build for a server nor start one. `bench` and `eval` pass their
+    /// arguments to another program.
+    const WITHOUT_SERVER: [&str; 9] = [
+        "arm64", "s390x", "check", "book", "licences", "generate", "bench", "eval", "help",
+    ];
+
+    #[test]
+    fn a_server_can_be_chosen_where_there_is_one() {
+        let mut command = Arguments::command();
+        command.build();
+        assert_eq!(
+            command.render_version(),
+            concat!("cargo xtask ", env!("CARGO_PKG_VERSION"), "\n")
+        );
+        for subcommand in command.get_subcommands() {
+            let name = subcommand.get_name();
+            let headings: Vec<_> = (subcommand.get_arguments())
+                .filter(|argument| argument.get_long().is_some_and(|it| it.starts_with("pg")))
+                .map(clap::Arg::get_help_heading)
+                .collect();
+            let expected: &[_] = match WITHOUT_SERVER.contains(&name) {
+                true => &[],
+                false => &[Some("PostgreSQL"); 2],
+            };
+            assert_eq!(headings, expected, "{name}");
         }
-    });
-    xtask::exit_code(result)
+    }
 }

@@ -1,21 +1,19 @@
 //! `cargo xtask bench` and `cargo xtask eval`: build and run the separate package `neardup-bench`,
 //! so that other commands need not build its dependencies.
 use crate::cargo::cargo;
-use crate::setup::PgChoice;
 use crate::signals;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the command `name` (`bench` or `eval`) of the benchmark package with the user's
-/// `arguments`, for the PostgreSQL that `choice` chooses. Returns the command's exit code.
+/// `arguments`. Returns the command's exit code.
 ///
 /// # Errors
 /// If cargo cannot be run.
-pub fn command(name: &str, choice: &PgChoice, arguments: &[OsString]) -> Result<ExitCode> {
+pub fn command(name: &str, arguments: &[OsString]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package", "neardup-bench", "--"]);
-    command.args(choice.to_arguments());
     if let Ok(folder) = std::env::current_dir() {
         // The arguments may name files relative to the folder in which the user called cargo.
         command.current_dir(folder);

@@ -16,14 +16,17 @@ use xtask::signals;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
-    #[command(flatten)]
-    choice: PgChoice,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Measure the speed of neardup beside btree indexes, sequential scans and other programs
-    Bench(Box<bench::Options>),
+    Bench {
+        #[command(flatten)]
+        options: Box<bench::Options>,
+        #[command(flatten)]
+        choice: PgChoice,
+    },
     /// Measure which share of the similar documents fingerprints find, on sets of documents with
     /// known similarities
     Eval(eval::Options),
@@ -32,7 +35,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = signals::install().and_then(|()| match arguments.command {
-        Command::Bench(options) => bench::command(&arguments.choice, &options),
+        Command::Bench { options, choice } => bench::command(&choice, &options),
         Command::Eval(options) => eval::command(&options),
     });
     xtask::exit_code(result)

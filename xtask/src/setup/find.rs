@@ -13,11 +13,16 @@ const DEBIAN: &str = "/usr/lib/postgresql";
 pub struct PgChoice {
     /// The pg_config of the PostgreSQL to build for [default: $PG_CONFIG, $PGRX_PG_CONFIG_PATH, the
     /// one on PATH, the newest in /usr/lib/postgresql]
-    #[arg(long, global = true, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", help_heading = "PostgreSQL")]
     pub pg_config: Option<PathBuf>,
     /// The major version of PostgreSQL to build for, installed on this machine or unpacked below
     /// target/; `test`, `matrix`, `package` and `release` take several, as in 16,17,18
-    #[arg(long, global = true, value_name = "VERSION", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "VERSION",
+        value_delimiter = ',',
+        help_heading = "PostgreSQL"
+    )]
     #[arg(conflicts_with = "pg_config")]
     pub pg: Vec<u32>,
 }
@@ -29,19 +34,6 @@ impl PgChoice {
             pg_config: None,
             pg: vec![major],
         }
-    }
-
-    /// Returns the options as command line arguments for another program that takes the same
-    /// options.
-    pub fn to_arguments(&self) -> Vec<std::ffi::OsString> {
-        let mut arguments = Vec::new();
-        if let Some(program) = &self.pg_config {
-            arguments.extend(["--pg-config".into(), program.into()]);
-        }
-        for major in &self.pg {
-            arguments.extend(["--pg".into(), major.to_string().into()]);
-        }
-        arguments
     }
 
     /// Returns the chosen major version; `None` if the user did not choose one.
