@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs neardup's Debian package into a new Debian system in FOLDER, uses the extension there and
-# removes the package. Requires root and debootstrap. Changes nothing outside FOLDER.
+# purges the package. Requires root and debootstrap. Changes nothing outside FOLDER.
 #
 #   sh xtask/src/package/try-deb.sh PACKAGE FOLDER [RELEASE [MIRROR]]
 set -eu
@@ -50,6 +50,7 @@ echo "$found"
     echo "the index did not find the two equal texts" >&2
     exit 1
 }
-within apt-get -q remove -y "postgresql-$major-neardup"
-[ ! -e "$root/usr/lib/postgresql/$major/lib/neardup.so" ]
+within dpkg --purge "postgresql-$major-neardup"
+left=$(find "$root" -xdev -path "$root/tmp" -prune -o -name '*neardup*' -print)
+[ -z "$left" ] || { echo "not removed: $left" >&2; exit 1; }
 echo "The package can be installed, used and removed."
