@@ -10,6 +10,8 @@ CARGO ?= cargo
 INSTALL ?= install
 DESTDIR ?=
 
+# `make clean` needs no server.
+ifneq ($(MAKECMDGOALS),clean)
 # The build of the bindings wants a full path.
 pg_config := $(shell command -v $(PG_CONFIG))
 ifeq ($(pg_config),)
@@ -19,6 +21,11 @@ major := $(shell $(pg_config) --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
 ifeq ($(filter 15 16 17 18,$(major)),)
 $(error neardup supports PostgreSQL 15 to 18, and $(pg_config) is of $(major): set PG_CONFIG)
 endif
+extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
+library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
+bindir := $(shell $(pg_config) --bindir)
+endif
+
 target := $(or $(CARGO_TARGET_DIR),target)
 cargo_home := $(or $(CARGO_HOME),$(HOME)/.cargo)
 # On macOS cargo makes a .dylib, and servers from 16 on look for one.
@@ -30,11 +37,11 @@ built := so
 suffix := so
 endif
 library := $(target)/release/libneardup.$(built)
-extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
-library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
 
 # The library does not contain the names of this machine's folders.
-flags := --remap-path-prefix=$(cargo_home)=/cargo --remap-path-prefix=$(CURDIR)=/neardup
+# Packages may have the target folder elsewhere. The compiler applies the last match.
+flags := --remap-path-prefix=$(cargo_home)=/cargo --remap-path-prefix=$(CURDIR)=/neardup \
+    --remap-path-prefix=$(abspath $(target))=/target
 
 all:
 	RUSTFLAGS="$(RUSTFLAGS) $(flags)" PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
@@ -53,7 +60,6 @@ uninstall:
 
 # Creates a database, uses the installed extension there, and drops the database.
 check := neardup_installcheck
-bindir := $(shell $(pg_config) --bindir)
 installcheck:
 	"$(bindir)/createdb" $(check)
 	"$(bindir)/psql" --no-psqlrc --quiet --dbname=$(check) --file=xtask/src/package/try.sql; \

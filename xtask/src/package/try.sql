@@ -1,5 +1,6 @@
--- Uses the extension in a new server. The scripts try-*.sh in this folder run these statements, and
--- compare the output of the last query.
+-- Uses the extension in a new database, and fails if it does not work. `make installcheck` and the
+-- scripts try-*.sh in this folder run these statements. The scripts also compare the output of the
+-- last query.
 \set ON_ERROR_STOP on
 CREATE EXTENSION neardup;
 SELECT extversion FROM pg_extension WHERE extname = 'neardup';
@@ -26,4 +27,10 @@ END $$;
 SELECT neardup_index_check('docs_fp');
 DROP EXTENSION neardup CASCADE;
 SELECT count(*) FROM pg_am WHERE amname = 'neardup';
+DO $$
+BEGIN
+    IF (SELECT array_agg(id ORDER BY id) FROM found) IS DISTINCT FROM '{7,1001}'::bigint[] THEN
+        RAISE 'the index did not find the two equal texts';
+    END IF;
+END $$;
 SELECT string_agg(id::text, ' ' ORDER BY id) FROM found;
