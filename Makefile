@@ -24,6 +24,7 @@ endif
 extension_dir := $(DESTDIR)$(shell $(pg_config) --sharedir)/extension
 library_dir := $(DESTDIR)$(shell $(pg_config) --pkglibdir)
 bindir := $(shell $(pg_config) --bindir)
+headers := $(shell $(pg_config) --includedir-server)
 endif
 
 target := $(or $(CARGO_TARGET_DIR),target)
@@ -42,9 +43,12 @@ library := $(target)/release/libneardup.$(built)
 # Packages may have the target folder elsewhere. The compiler applies the last match.
 flags := --remap-path-prefix=$(cargo_home)=/cargo --remap-path-prefix=$(CURDIR)=/neardup \
     --remap-path-prefix=$(abspath $(target))=/target
+# C code in the bindings names the server's headers.
+c_flags := -ffile-prefix-map=$(headers)=/postgresql
 
 all:
-	RUSTFLAGS="$(RUSTFLAGS) $(flags)" PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
+	RUSTFLAGS="$(RUSTFLAGS) $(flags)" CFLAGS="$(CFLAGS) $(c_flags)" \
+	    PGRX_PG_CONFIG_PATH="$(pg_config)" $(CARGO) build --locked --release --package neardup \
 	    --no-default-features --features pg$(major) --target-dir "$(target)"
 
 # It builds nothing: the user who installs may have no Rust.
