@@ -30,6 +30,11 @@ use std::process::ExitCode;
 use xtask::setup::PgChoice;
 use xtask::{cargo, extension, private, ui};
 
+/// Heading in the help text of the options that choose one part of the benchmark.
+const PARTS: &str = "Measure only one part";
+/// Heading in the help text of the options that need an option of [`PARTS`].
+const OF_A_PART: &str = "Options for one part";
+
 /// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub struct Options {
@@ -43,45 +48,56 @@ pub struct Options {
     /// Measure only functions that make fingerprints of texts, beside ClickHouse's functions; takes
     /// a minute or two
     #[arg(long, conflicts_with_all = ["rows", "full", "shared_buffers"])]
+    #[arg(help_heading = PARTS)]
     text: bool,
     /// With --text: a file whose lines replace the generated English documents
     #[arg(long, value_name = "FILE", requires = "text")]
+    #[arg(help_heading = OF_A_PART)]
     documents: Option<PathBuf>,
     /// Measure only MinHash: functions that make signatures of texts, beside ClickHouse and rensa,
     /// and an index on signatures
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "shared_buffers"])]
+    #[arg(help_heading = PARTS)]
     minhash: bool,
     /// Measure only jobs over a whole table of fingerprints (with --minhash: of signatures): the
     /// time, the memory and the temporary files of CREATE INDEX, neardup_pairs and neardup_clusters
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide"])]
+    #[arg(help_heading = PARTS)]
     jobs: bool,
     /// Measure only loads in which three rows in ten are near-duplicates; takes two minutes
     #[arg(long, conflicts_with_all = ["text", "full", "wide"])]
+    #[arg(help_heading = PARTS)]
     load: bool,
     /// Measure only builds of indexes: by one process, and with 1, 2 ... workers
     #[arg(long, conflicts_with_all = ["text", "full", "load", "wide", "jobs", "minhash"])]
+    #[arg(help_heading = PARTS)]
     build: bool,
     /// With --build: the largest number of workers [default: the number of processors less one, but
     /// from 1 to 4]
     #[arg(long, value_name = "NUMBER", requires = "build")]
+    #[arg(help_heading = OF_A_PART)]
     workers: Option<u32>,
     /// Measure only searches within radius 3, 8 and 12 and searches for the nearest rows, beside
     /// FAISS if --faiss is given; takes some 2 minutes for each million rows
     #[arg(long, conflicts_with_all = ["full", "text"])]
+    #[arg(help_heading = PARTS)]
     wide: bool,
     /// Measure only searches, index builds, index sizes and pairs at 0.1, 0.3, 1, 3 ... million
     /// rows, up to --rows, beside the times that the cost model expects; up to 100 million rows it
     /// takes some 15 minutes and 20 GB of disk
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters"])]
+    #[arg(help_heading = PARTS)]
     growth: bool,
     /// Measure only the ageing of an index: simulates months in which a share of the rows is
     /// replaced, with a VACUUM each month, and compares the index with a new one; a simulation of
     /// 300,000 rows takes about a minute
     #[arg(long)]
     #[arg(conflicts_with_all = ["full", "text", "load", "wide", "jobs", "clusters", "growth"])]
+    #[arg(help_heading = PARTS)]
     ageing: bool,
     /// With --ageing: number of months
     #[arg(long, default_value_t = 36, requires = "ageing")]
+    #[arg(help_heading = OF_A_PART)]
     months: u32,
     /// With --ageing: kinds of the simulated indexes
     #[arg(
@@ -91,27 +107,34 @@ pub struct Options {
         default_value = "radius6",
         requires = "ageing"
     )]
+    #[arg(help_heading = OF_A_PART)]
     kinds: Vec<ageing::Kind>,
     /// With --ageing: percentages of the rows that are replaced each month
     #[arg(long, value_delimiter = ',', default_value = "10", requires = "ageing")]
+    #[arg(help_heading = OF_A_PART)]
     turnover: Vec<u32>,
     /// With --ageing: values of the option fillfactor
     #[arg(long, value_delimiter = ',', default_value = "90", requires = "ageing")]
+    #[arg(help_heading = OF_A_PART)]
     fillfactor: Vec<u32>,
     /// Measure only the way from texts to clusters of near-duplicates: CREATE INDEX on
     /// simhash(body) or minhash(body), then neardup_clusters_by_key
     #[arg(long, conflicts_with_all = ["full", "text", "load", "wide", "jobs", "minhash", "build"])]
+    #[arg(help_heading = PARTS)]
     clusters: bool,
     /// With --clusters: a Python interpreter that has rensa, text-dedup or datatrove, to compare
     /// neardup with them
     #[arg(long, value_name = "PYTHON", requires = "clusters")]
+    #[arg(help_heading = OF_A_PART)]
     peers: Option<PathBuf>,
     /// With --peers: number of documents that each Python library clusters; neardup is measured
     /// with the same documents as well [default: 50000]
     #[arg(long, value_name = "NUMBER", requires = "peers")]
+    #[arg(help_heading = OF_A_PART)]
     peer_rows: Option<u64>,
     /// With --growth or --ageing: write the plot to this SVG file
     #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = OF_A_PART)]
     svg: Option<PathBuf>,
     /// Compare the ratios of this run with those in crates/bench/baseline.json, which has ratios
     /// for one million and for ten million rows; exit with 1 if a ratio got worse
@@ -122,10 +145,12 @@ pub struct Options {
     save_baseline: bool,
     /// With --wide: a Python interpreter that has faiss-cpu, to compare neardup with FAISS
     #[arg(long, value_name = "PYTHON", requires = "wide")]
+    #[arg(help_heading = OF_A_PART)]
     faiss: Option<PathBuf>,
     /// With --wide: search also among values like those in this tab-separated file, plain or .gz;
     /// each column of 16 hexadecimal digits is taken as fingerprints
     #[arg(long, value_name = "FILE", requires = "wide")]
+    #[arg(help_heading = OF_A_PART)]
     hashes: Vec<PathBuf>,
     /// Number of times that builds, searches and inserts are repeated
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
