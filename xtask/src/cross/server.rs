@@ -118,8 +118,5 @@ fn wrap(toolchain: &Toolchain, bindir: &Path, tree: &Path, root: &Path) -> Resul
 /// Returns the codename of this system's Debian suite, or the default suite if this system is not
 /// Debian.
 fn suite() -> String {
-    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let is_debian = os_release::field(&text, "ID") == Some("debian");
-    let codename = os_release::field(&text, "VERSION_CODENAME").filter(|_| is_debian);
-    codename.unwrap_or(SUITE).to_owned()
+    os_release::debian_suite().unwrap_or_else(|| SUITE.to_owned())
 }

@@ -1,9 +1,9 @@
 //! `cargo xtask release`: makes every file of a release in one folder, installs and uses each file
 //! that this machine can use, and writes a manifest that states the result for each.
-use super::manifest::{Artefact, Manifest};
+use super::manifest::{Artefact, Manifest, Outcome};
 use super::release::Release;
 use super::trial::Trial;
-use super::{deb, rpm, sbom, servers, source, stage, tarball, trial, wheel};
+use super::{deb, image, rpm, sbom, servers, source, stage, tarball, trial, wheel};
 use crate::cargo::{cargo, target_dir, workspace};
 use crate::setup::{self, PgChoice};
 use crate::{check, program, ui};
@@ -120,15 +120,13 @@ fn server_files(
         let built = super::build(&pg, release, work)?;
         let archive = tarball::make(&built, release, &stage, output)?;
         let state = trial.archive(&archive, &stage);
-        let mut files = vec![Artefact::tried(archive, state)];
-        match deb::require_tools()
-            .and_then(|()| deb::make(&built, release, &stage.join("deb"), output))
-        {
-            Ok(package) => {
-                let state = trial.debian(&package, &stage);
-                files.push(Artefact::tried(package, state));
-            }
-            Err(error) => files.push(Artefact::missing("package for Debian", &error)),
+        let package = deb::require_tools()
+            .and_then(|()| deb::make(&built, release, &stage.join("deb"), output));
+        let package = tried("package for Debian", package, |it| trial.debian(it, &stage));
+        let mut files = vec![Artefact::tried(archive.clone(), state), package];
+        if image::is_for(pg.major) {
+            let image = image::make(&built, &archive, release, &stage, output);
+            files.push(tried("image of the extension", image, |it| trial.image(it)));
         }
         Ok(files)
     });
@@ -146,6 +144,22 @@ fn server_files(
         });
     }
     Ok(())
+}
+
+/// Returns the entry of a file that `made` contains if it could be made. `what` describes the file,
+/// and `attempt` tries it.
+fn tried(
+    what: &str,
+    made: Result<PathBuf>,
+    attempt: impl FnOnce(&Path) -> Result<Outcome>,
+) -> Artefact {
+    match made {
+        Ok(file) => {
+            let outcome = attempt(&file);
+            Artefact::tried(file, outcome)
+        }
+        Err(error) => Artefact::missing(what, &error),
+    }
 }
 
 /// Packs the crate `neardup-sketch` for crates.io, into the folder `output`. `work` is the folder

@@ -4,6 +4,7 @@
 mod build;
 mod deb;
 mod dist;
+mod image;
 mod licences;
 mod manifest;
 mod release;

@@ -8,7 +8,6 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use walkdir::WalkDir;
 
 /// Creates the empty folder `dir`. If it exists, removes its content first.
 pub fn empty(dir: &Path) -> Result<()> {
@@ -38,17 +37,6 @@ pub fn copy(from: &Path, to: &Path, mode: u32) -> Result<()> {
     write(to, content, mode)
 }
 
-/// Sets the mode of `root` and all folders below it to 0755, whatever the umask was.
-pub fn open_folders(root: &Path) -> Result<()> {
-    for entry in WalkDir::new(root) {
-        let entry = entry?;
-        if entry.file_type().is_dir() {
-            fs::set_permissions(entry.path(), PermissionsExt::from_mode(0o755))?;
-        }
-    }
-    Ok(())
-}
-
 /// Unpacks a zip archive into the folder `to`, which is emptied first. The files get default modes,
 /// because Python's zip module ignores the modes in the archive.
 ///
@@ -74,21 +62,27 @@ pub fn gzip(content: &[u8]) -> Result<Vec<u8>> {
 /// # Errors
 /// If GNU tar is missing.
 pub fn archive(parent: &Path, name: &str, release: &Release, to: &Path) -> Result<()> {
-    open_folders(&parent.join(name))?;
     let plain = parent.join(format!("{name}.tar"));
-    let mut tar = Command::new("tar");
-    tar.current_dir(parent)
-        .args(["--format=ustar", "--sort=name", "--numeric-owner"]);
-    tar.args([
-        "--owner=0",
-        "--group=0",
-        &format!("--mtime=@{}", release.epoch),
-        "--create",
-    ]);
-    program::run(tar.arg("--file").arg(&plain).arg(name)).context("cannot run GNU tar")?;
+    tar(parent, &[name], release, &plain)?;
     let content = fs::read(&plain)?;
     fs::remove_file(&plain)?;
     write(to, gzip(&content)?, 0o644)
+}
+
+/// Packs the files and folders `names` of `folder` into the uncompressed archive `to`. The bytes of
+/// the archive depend only on file names, contents and the time of `release`.
+///
+/// # Errors
+/// If GNU tar is missing.
+pub fn tar(folder: &Path, names: &[&str], release: &Release, to: &Path) -> Result<()> {
+    let mut tar = Command::new("tar");
+    tar.current_dir(folder)
+        .args(["--format=ustar", "--sort=name", "--numeric-owner"]);
+    // The modes of folders depend on the umask.
+    tar.args(["--owner=0", "--group=0", "--mode=u=rwX,go=rX"]);
+    tar.arg(format!("--mtime=@{}", release.epoch));
+    tar.arg("--create").arg("--file").arg(to).args(names);
+    program::run(&mut tar).context("cannot run GNU tar")
 }
 
 #[cfg(test)]

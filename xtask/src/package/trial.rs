@@ -1,5 +1,6 @@
 //! Installs and uses the files of a release: packages of the extension in a private copy of a
 //! server, the Python package in a virtual environment, and the crate in a new program.
+use super::image::Unpacked;
 use super::manifest::Outcome;
 use super::release::Release;
 use super::stage;
@@ -7,7 +8,7 @@ use crate::cargo::workspace;
 use crate::private::{ensure_psql, reserve_server_names};
 use crate::program::{output, run};
 use anyhow::{Context, Result, ensure};
-use neardup_pgserver::{Instance, Lock, OsUser, PgConfig, PrivateCopy, Server, is_root};
+use neardup_pgserver::{Instance, Lock, OsUser, PgConfig, PrivateCopy, Server, Settings, is_root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,8 @@ const EXPECTED: &str = "7 1001";
 const SERVER: &str = "release";
 /// Folder in the copy of the server for rpm's list of installed packages.
 const RPM_DATABASE: &str = "rpm-database";
+/// Folder beside the copy of the server for the files of an unpacked image.
+const IMAGE: &str = "image";
 const PYTHON: &str = "import neardup
 a = neardup.minhash64('The library reopens on Monday after two years.')
 b = neardup.minhash64('The LIBRARY reopens on Monday, after two years!')
@@ -149,10 +152,29 @@ impl<'a> Trial<'a> {
         ))
     }
 
-    /// Starts a server from the copy, runs the statements that use the extension ([`STATEMENTS`]),
-    /// and checks their output.
+    /// Tries an image of the extension: unpacks it into a folder of its own, and uses the extension
+    /// in a server whose settings name this folder.
+    pub fn image(&self, image: &Path) -> Result<Outcome> {
+        self.remove_extension()?;
+        // The server's user can read files below the root of the copy.
+        let image = Unpacked::new(image, &self.root.join(IMAGE))?;
+        image.ensure_valid(self.pg.major)?;
+        let settings = image.settings();
+        let settings = settings
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str()));
+        self.use_extension_with(&settings)?;
+        Ok(Outcome::Used("unpacked beside a copy of the server"))
+    }
+
     fn use_extension(&self) -> Result<()> {
-        let server = Server::temporary(&self.instance, SERVER, &[])?;
+        self.use_extension_with(&[])
+    }
+
+    /// Starts a server from the copy with these settings, runs the statements that use the
+    /// extension ([`STATEMENTS`]), and checks their output.
+    fn use_extension_with(&self, settings: Settings) -> Result<()> {
+        let server = Server::temporary(&self.instance, SERVER, settings)?;
         let mut psql = server.psql("postgres");
         psql.args(["-tA", "-f"]).arg(workspace().join(STATEMENTS));
         let found = output(&mut psql)?;
