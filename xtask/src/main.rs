@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::private::Variant;
 use xtask::setup::PgChoice;
 use xtask::{
     book, check, cross, demo, generate, install, measure, package, psql, setup, signals, test,
@@ -47,10 +48,8 @@ enum Command {
     /// A filter also selects a whole package (sketch, blocktree, tests, ...), the golden files
     /// (regress) and the isolation tests (isolation).
     Test {
-        /// Also test with Citus: PATH is the folder that the "make install DESTDIR=..." of Citus
-        /// was given, or / if Citus is installed
-        #[arg(long, value_name = "PATH")]
-        citus: Option<PathBuf>,
+        #[command(flatten)]
+        variant: Variant,
         /// Run only the tests that need a server: the golden files and the tests over a connection
         #[arg(long)]
         server_only: bool,
@@ -167,11 +166,11 @@ fn run(command: Command) -> Result<ExitCode> {
             choice,
         } => demo::command(&choice, path.as_deref(), report.as_deref()),
         Command::Test {
-            citus,
+            variant,
             server_only,
             filters,
             choice,
-        } => test::command(&choice, &filters, server_only, citus.as_deref()),
+        } => test::command(&choice, &filters, server_only, &variant),
         Command::Matrix { filters, choice } => test::matrix(&choice, &filters),
         Command::Arm64(options) => cross::arm64(&options),
         Command::S390x => cross::s390x(),

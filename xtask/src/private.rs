@@ -5,7 +5,43 @@ use crate::setup::PgChoice;
 use crate::{cargo, extension, setup, signals, ui};
 use anyhow::{Result, bail, ensure};
 use neardup_pgserver::{Artifacts, Instance, Lock, OsUser, PgConfig, PrivateCopy, stop_leftovers};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Options that change what a private copy contains.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Variant {
+    /// Also test with Citus: PATH is the folder that the "make install DESTDIR=..." of Citus was
+    /// given, or / if Citus is installed
+    #[arg(long, value_name = "PATH")]
+    pub citus: Option<PathBuf>,
+    /// Build the extension for this target of Rust, because the server of --pg-config uses another
+    /// C library than this system; for example x86_64-unknown-linux-musl
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+}
+
+impl Variant {
+    /// Returns the name of the copy's folder. Each variant has a folder of its own, because a
+    /// command that refreshes one variant would remove files of another.
+    fn folder(&self, major: u32) -> String {
+        let citus = self.citus.as_ref().map(|_| "citus");
+        let parts = [citus, self.target.as_deref()];
+        let mut name = major.to_string();
+        for part in parts.into_iter().flatten() {
+            name += &format!("-{part}");
+        }
+        name
+    }
+
+    /// Builds the extension for `pg`.
+    fn build(&self, pg: &PgConfig) -> Result<Artifacts> {
+        let Some(target) = &self.target else {
+            return extension::build(pg);
+        };
+        let variables = [("CARGO_BUILD_TARGET", target.into())];
+        extension::build_for(pg, &cargo::target_dir()?, Some(target), &variables)
+    }
+}
 
 /// Private copy of a PostgreSQL installation, with the extension in it.
 pub struct Private {
@@ -23,27 +59,21 @@ pub struct Private {
 /// Finds or installs what the build needs, builds the extension, and installs it in a private copy
 /// of the chosen PostgreSQL.
 pub fn prepare(choice: &PgChoice) -> Result<Private> {
-    prepare_with(choice, None)
+    prepare_with(choice, &Variant::default())
 }
 
-/// Does the same as [`prepare`]. If `citus` is given, also adds Citus to the copy. `citus` is the
-/// folder that was DESTDIR in `make install DESTDIR=` of Citus, or `/` if Citus is installed.
-pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> {
+/// Does the same as [`prepare`], for a variant of the copy.
+pub fn prepare_with(choice: &PgChoice, variant: &Variant) -> Result<Private> {
     let pg = setup::run(choice)?.pg;
-    let artifacts = extension::build(&pg)?;
-    // The copy with Citus has another name, because a command that refreshes the copy without Citus
-    // would remove Citus.
-    let name = match citus {
-        Some(_) => format!("{}-citus", pg.major),
-        None => pg.major.to_string(),
-    };
+    let artifacts = variant.build(&pg)?;
+    let name = variant.folder(pg.major);
     let preferred = cargo::target_dir()?.join("pg").join(name);
     let user = OsUser::for_server()?;
     let copy = ui::step("Preparing a private copy of the server", || {
         let copy = PrivateCopy::make(&pg, &preferred, &user)?;
         copy.install(&artifacts)?;
         ensure_psql(&copy)?;
-        if let Some(root) = citus {
+        if let Some(root) = &variant.citus {
             copy.link_installed(&pg, root)?;
             ensure!(
                 copy.has_extension("citus"),
@@ -66,7 +96,7 @@ pub fn prepare_with(choice: &PgChoice, citus: Option<&Path>) -> Result<Private> 
         pg,
         artifacts,
         instance: Instance::new(&copy, user),
-        has_citus: citus.is_some(),
+        has_citus: variant.citus.is_some(),
     })
 }
 
@@ -103,4 +133,28 @@ pub fn reserve_server_names(dir: &Path, purpose: &str) -> Result<Lock> {
     }
     signals::sweep_on_signal(dir, purpose);
     Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_variant_has_a_folder_of_its_own() {
+        let folder = |citus: Option<&str>, target: Option<&str>| {
+            let variant = Variant {
+                citus: citus.map(PathBuf::from),
+                target: target.map(str::to_owned),
+            };
+            variant.folder(15)
+        };
+        let musl = Some("x86_64-unknown-linux-musl");
+        assert_eq!(folder(None, None), "15");
+        assert_eq!(folder(Some("/"), None), "15-citus");
+        assert_eq!(folder(None, musl), "15-x86_64-unknown-linux-musl");
+        assert_eq!(
+            folder(Some("/"), musl),
+            "15-citus-x86_64-unknown-linux-musl"
+        );
+    }
 }

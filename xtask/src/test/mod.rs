@@ -10,14 +10,13 @@ mod sqlx;
 
 pub use rust::set_server_variables;
 
-use crate::private::{self, Private};
+use crate::private::{self, Private, Variant};
 use crate::setup::PgChoice;
 use crate::{signals, ui};
 use anyhow::{Context, Result, bail, ensure};
 use counts::Counts;
 use neardup_pgserver::{SUPPORTED, Server, stop_leftovers};
 use rust::RustTests;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Name of the server that most tests share. Tests also create servers, whose names begin with it.
@@ -43,22 +42,26 @@ impl Extent {
 /// the counts. If the user chose several versions of PostgreSQL, each has a line. If `server_only`
 /// is true, skips the packages that need no server.
 ///
-/// `citus` is the folder below which Citus was installed. Without it, nothing is tested with Citus.
+/// `variant` says what the private copy of the server contains.
 pub fn command(
     choice: &PgChoice,
     filters: &[String],
     server_only: bool,
-    citus: Option<&Path>,
+    variant: &Variant,
 ) -> Result<ExitCode> {
     let extent = Extent {
         pure: !server_only,
         ..Extent::USUAL
     };
     if choice.pg.len() > 1 {
-        ensure!(citus.is_none(), "--citus is for one version of the server");
+        let is_plain = variant.citus.is_none() && variant.target.is_none();
+        ensure!(
+            is_plain,
+            "--citus and --target are for one version of the server"
+        );
         return on_each(&choice.pg, filters, extent);
     }
-    let (_, counts) = on_one(choice, filters, extent, citus)?;
+    let (_, counts) = on_one(choice, filters, extent, variant)?;
     println!("{counts}");
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
@@ -90,10 +93,11 @@ pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
 fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<ExitCode> {
     let mut lines = Vec::new();
     let mut all_passed = true;
+    let plain = Variant::default();
     for (number, major) in majors.iter().enumerate() {
         ui::heading(format!("PostgreSQL {major}"));
         extent.pure &= number == 0;
-        match on_one(&PgChoice::major(*major), filters, extent, None) {
+        match on_one(&PgChoice::major(*major), filters, extent, &plain) {
             Ok((version, counts)) => {
                 all_passed &= counts.failed == 0;
                 lines.push(format!("{version}: {counts}"));
@@ -111,15 +115,15 @@ fn on_each(majors: &[u32], filters: &[String], mut extent: Extent) -> Result<Exi
 }
 
 /// Runs the tests that `filters` select on the PostgreSQL that `choice` chooses. `extent` says
-/// which optional tests to include. `citus` is the folder below which Citus was installed; `None`
-/// to test without Citus. Returns the version of PostgreSQL and the counts of tests.
+/// which optional tests to include, and `variant` what the private copy of the server contains.
+/// Returns the version of PostgreSQL and the counts of tests.
 fn on_one(
     choice: &PgChoice,
     filters: &[String],
     extent: Extent,
-    citus: Option<&Path>,
+    variant: &Variant,
 ) -> Result<(String, Counts)> {
-    let private = private::prepare_with(choice, citus)?;
+    let private = private::prepare_with(choice, variant)?;
     let counts = with_server(&private, |server| run(&private, server, filters, extent))?;
     signals::wait_if_interrupted();
     if counts == Counts::default() && !filters.is_empty() && extent.pure {
