@@ -43,6 +43,9 @@ library := $(target)/release/libneardup.$(built)
 # Packages may have the target folder elsewhere. The compiler applies the last match.
 flags := --remap-path-prefix=$(cargo_home)=/cargo --remap-path-prefix=$(CURDIR)=/neardup \
     --remap-path-prefix=$(abspath $(target))=/target
+# RUSTFLAGS replaces the flags in .cargo/config.toml, so the flag for musl is repeated here. Other
+# systems have this setting by default.
+flags += -C target-feature=-crt-static
 # C code in the bindings names the server's headers.
 c_flags := -ffile-prefix-map=$(headers)=/postgresql
 

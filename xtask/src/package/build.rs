@@ -11,6 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Compiler flag for a library that is linked dynamically with the C library. It is the default,
+/// except for musl with rustup's compiler. It is also in `.cargo/config.toml`, but the variable
+/// CARGO_ENCODED_RUSTFLAGS replaces the flags there.
+const DYNAMIC: &str = "-Ctarget-feature=-crt-static";
+
 /// Returns the environment variables for a build in the target folder `target`. They keep paths of
 /// this machine out of the built library, including paths of the server `pg`, if it is given. They
 /// also replace compiler flags that the user has set, because such flags would change the bytes of
@@ -21,19 +26,17 @@ pub fn variables(
     target: &Path,
 ) -> Result<Vec<(&'static str, OsString)>> {
     let folders = renamed_folders(pg, target)?;
-    let joined = |flag: &str, separator: &str| {
-        let flags: Vec<String> = (folders.iter())
+    let mapped = |flag: &str| -> Vec<String> {
+        (folders.iter())
             .map(|(folder, name)| format!("{flag}={}={name}", folder.display()))
-            .collect();
-        OsString::from(flags.join(separator))
+            .collect()
     };
+    let mut rust = mapped("--remap-path-prefix");
+    rust.push(DYNAMIC.to_owned());
     Ok(vec![
         // cargo separates the flags by this character, because paths may contain blanks.
-        (
-            "CARGO_ENCODED_RUSTFLAGS",
-            joined("--remap-path-prefix", "\x1f"),
-        ),
-        ("CFLAGS", joined("-ffile-prefix-map", " ")),
+        ("CARGO_ENCODED_RUSTFLAGS", rust.join("\x1f").into()),
+        ("CFLAGS", mapped("-ffile-prefix-map").join(" ").into()),
         ("CARGO_INCREMENTAL", "0".into()),
         ("SOURCE_DATE_EPOCH", release.epoch.to_string().into()),
         ("LC_ALL", "C".into()),
