@@ -1,6 +1,6 @@
 //! `cargo xtask bench --load`: compares a load with near-duplicates into a table that rejects them
-//! (by a constraint or a trigger, within 3 bits and within the default of 6 bits) with the same load
-//! into a table with one btree.
+//! (by a constraint or a trigger, within 3 bits and within the default of 6 bits) with the same
+//! load into a table with one btree.
 use super::generated_rows;
 use super::session::{Session, Time, least};
 use anyhow::{Result, ensure};
