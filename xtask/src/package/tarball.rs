@@ -77,7 +77,8 @@ mod tests {
             }
             let answers = format!(
                 "#!/bin/sh\ncase $1 in --version) echo 'PostgreSQL {found}';; \
-                 --pkglibdir) echo '/a b/lib';; --sharedir) echo /share;; esac\n"
+                 --pkglibdir) echo '/a b/lib';; --sharedir) echo /share;; \
+                 --bindir) dirname \"$0\";; esac\n"
             );
             stage::write(&at("pg_config"), answers, 0o755)?;
             Ok(Self { dir })
@@ -127,6 +128,24 @@ mod tests {
             );
             assert!(errors.contains(version), "{errors}");
             assert!(!trial.dir.path().join("root").exists());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_script_refuses_a_server_with_musl() -> Result<()> {
+        for (linker, works) in [
+            ("/lib64/ld-linux-x86-64.so.2", true),
+            ("/lib/ld-musl-x86_64.so.1", false),
+        ] {
+            let trial = Trial::new("15.20")?;
+            let server = format!("\x7fELF\0\u{ff}\0{linker}\0");
+            stage::write(&trial.dir.path().join("postgres"), server, 0o755)?;
+            let output = trial.run()?;
+            assert_eq!(output.status.success(), works, "{output:?}");
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(errors.contains("uses musl"), !works, "{errors}");
+            assert_eq!(trial.dir.path().join("root").exists(), works);
         }
         Ok(())
     }

@@ -42,6 +42,12 @@ esac
 [ "$(uname -s) $(uname -m)" = "Linux $machine" ] ||
     fail "these files are for Linux on $machine, not for $(uname -s) on $(uname -m)"
 
+# A program contains the path of its dynamic linker.
+if grep -q ld-musl "$("$pg_config" --bindir)/postgres" 2>/dev/null; then
+    fail "these files need glibc, and the server of $pg_config uses musl: build neardup from its" \
+        "sources with cargo xtask install --pg-config $pg_config"
+fi
+
 files=$(dirname -- "$0")
 library=$destdir$("$pg_config" --pkglibdir)
 share=$destdir$("$pg_config" --sharedir)/extension
