@@ -175,15 +175,21 @@ fn words(sentence: &str) -> String {
 }
 
 /// Returns an upper bound of the number of characters in the words of a sentence, without computing
-/// the sentence's normal form. One character of a text in NFKC becomes at most three in the normal
-/// form.
+/// the sentence's normal form.
 fn most_characters(sentence: &str) -> usize {
-    let characters = |c| match Class::from_char(c) {
+    sentence.chars().map(most_folded).sum()
+}
+
+/// Returns an upper bound of the number of characters that a character of a text in NFKC becomes in
+/// the words of the text's normal form.
+fn most_folded(c: char) -> usize {
+    match Class::from_char(c) {
         Class::AsciiBreak | Class::Separator => 0,
         Class::Other => 3,
+        // The only letter of these classes whose case folding is longer: "ss".
+        _ if c == 'ß' => 2,
         _ => 1,
-    };
-    sentence.chars().map(characters).sum()
+    }
 }
 
 /// Returns true if UAX 29 counts a segment with this character as a word: if the character is
@@ -278,6 +284,24 @@ mod tests {
                     (One of eight.) End";
         assert_eq!(hash(copy, 3), hash(text, 3));
         assert_ne!(hash(&copy.replace("longest", "largest"), 3), hash(text, 3));
+    }
+
+    /// Case folding makes some sentences longer. They are not rejected by their original length.
+    #[test]
+    fn sentences_that_folding_makes_longer_count() {
+        assert_eq!(hash("אı\rß", 1), hash("ß", 1));
+        assert_eq!(hash("Abcde\nßßß", 1), hash("ssssss", 1));
+        for c in '\0'..=char::MAX {
+            let nfkc: String = c.nfkc().collect();
+            for c in nfkc.chars() {
+                let folded = normalized(c.encode_utf8(&mut [0; 4]));
+                let least = match words(&folded).is_empty() {
+                    true => 0,
+                    false => folded.chars().count(),
+                };
+                assert!(most_folded(c) >= least, "{c:?} becomes {folded:?}");
+            }
+        }
     }
 
     /// If these hashes changed, stored keys would be invalid.
