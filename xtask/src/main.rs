@@ -63,8 +63,9 @@ enum Command {
     Matrix {
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
-        #[command(flatten)]
-        choice: PgChoice,
+        /// Major versions of PostgreSQL, as in 16,17,18 [default: all supported versions]
+        #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+        pg: Vec<u32>,
     },
     /// On emulated 64-bit ARM, run the tests of the crates that do not depend on PostgreSQL, and
     /// compare a server's results with the golden files
@@ -171,7 +172,7 @@ fn run(command: Command) -> Result<ExitCode> {
             filters,
             choice,
         } => test::command(&choice, &filters, server_only, &variant),
-        Command::Matrix { filters, choice } => test::matrix(&choice, &filters),
+        Command::Matrix { filters, pg } => test::matrix(&pg, &filters),
         Command::Arm64(options) => cross::arm64(&options),
         Command::S390x => cross::s390x(),
         Command::Check(options) => check::command(&options),

@@ -16,7 +16,7 @@ pub struct PgChoice {
     #[arg(long, value_name = "PROGRAM", help_heading = "PostgreSQL")]
     pub pg_config: Option<PathBuf>,
     /// The major version of PostgreSQL to build for, installed on this machine or unpacked below
-    /// target/; `test`, `matrix`, `package` and `release` take several, as in 16,17,18
+    /// target/; `test`, `package` and `release` take several, as in 16,17,18
     #[arg(
         long,
         value_name = "VERSION",
@@ -43,7 +43,7 @@ impl PgChoice {
     pub fn only_major(&self) -> Result<Option<u32>> {
         ensure!(
             self.pg.len() < 2,
-            "only `test`, `matrix`, `package` and `release` take several versions"
+            "only `test`, `package` and `release` take several versions"
         );
         let major = self.pg.first().copied();
         if let Some(major) = major {

@@ -66,19 +66,11 @@ pub fn command(
     Ok(ExitCode::from(u8::from(counts.failed > 0)))
 }
 
-/// Runs `cargo xtask matrix`: the tests that `filters` select, and the example with sqlx, on each
-/// supported version or on the chosen versions.
-pub fn matrix(choice: &PgChoice, filters: &[String]) -> Result<ExitCode> {
-    ensure!(
-        choice.pg_config.is_none(),
-        "matrix runs on versions; `test --pg-config` takes a server"
-    );
+/// Runs `cargo xtask matrix`: the tests that `filters` select, and the example with sqlx, on the
+/// major versions `majors`, or on each supported version if there are none.
+pub fn matrix(majors: &[u32], filters: &[String]) -> Result<ExitCode> {
     let all = SUPPORTED.collect::<Vec<u32>>();
-    let majors = if choice.pg.is_empty() {
-        &all
-    } else {
-        &choice.pg
-    };
+    let majors = if majors.is_empty() { &all } else { majors };
     let extent = Extent {
         sqlx: true,
         ..Extent::USUAL
