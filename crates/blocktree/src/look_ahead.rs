@@ -18,6 +18,13 @@ use std::ops::Range;
 /// are prefetched whole, and only four leaves of 8 kB fit into a cache of 32 kB.
 const PREFETCH_DEPTH: usize = 4;
 
+/// If the keys with a prefix fill a smaller part of a leaf than this, the leaf with the lowest of
+/// these keys usually also has the query's key. Then the leaf cache stores this leaf for the
+/// query's key, so that a search and an insertion of the key can use each other's leaf. With a
+/// quarter of a leaf, the two keys are on different leaves in one of eight cases. The search then
+/// first reads the wrong leaf.
+const MOST_OF_ONE_LEAF: f64 = 0.25;
+
 /// Number of leaves that are prefetched ahead of the current leaf, for a probe that looks up
 /// several prefixes.
 const LEAVES_AHEAD: usize = 2;
@@ -80,9 +87,14 @@ impl<const N: usize> LookAhead<N> {
         if numbers.len() < 2 {
             return Ok(());
         }
-        let mut wanted = [None; PREFETCH_DEPTH];
+        let (mut starts, mut wanted) = ([None; PREFETCH_DEPTH], [None; PREFETCH_DEPTH]);
         for probe in numbers.clone() {
-            wanted[probe % PREFETCH_DEPTH] = probes.start(probe);
+            let slot = probe % PREFETCH_DEPTH;
+            starts[slot] = probes.start(probe);
+            wanted[slot] = starts[slot].map(|(first, permuted)| {
+                let is_on_one_leaf = probes.leaves_of_prefix(probe) < MOST_OF_ONE_LEAF;
+                (first, if is_on_one_leaf { permuted } else { first.key })
+            });
         }
         let leaves = tree.leaves_of(&wanted, |leaf| {
             tree.store.read_ahead(leaf);
@@ -90,13 +102,9 @@ impl<const N: usize> LookAhead<N> {
         })?;
         for probe in numbers.clone() {
             let slot = probe % PREFETCH_DEPTH;
-            if let (Some(leaf), Some((_, permuted))) = (leaves[slot], &wanted[slot]) {
-                let (first, last) = probes.ends(&probes.plan.probes[probe], permuted);
+            if let (Some(leaf), Some(start)) = (leaves[slot], starts[slot]) {
+                let (first, last) = probes.ends(&probes.plan.probes[probe], &start.1);
                 prefetch_between(tree.store, leaf, &first, &last);
-            }
-        }
-        for (slot, found) in leaves.into_iter().zip(wanted).enumerate() {
-            if let (Some(leaf), Some(start)) = found {
                 self.first_leaves[slot] = (leaf, start);
             }
         }
@@ -196,8 +204,7 @@ impl<const N: usize> LookAhead<N> {
         } else if N <= MOST_WORDS
             && let Some((_, Some(next))) = *next
         {
-            let leaves_of_prefix = probes.plan.permutation_leaves / 2f64.powi(plan.bits as i32);
-            match plan.bits == 0 || leaves_of_prefix < 1.0 {
+            match plan.bits == 0 || probes.leaves_of_prefix(probe) < 1.0 {
                 true => store.prefetch_next(next),
                 false => store.prefetch(next),
             }

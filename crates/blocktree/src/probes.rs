@@ -47,6 +47,14 @@ impl<const N: usize> Probes<N> {
         Some((EntryKey::before_key(probe.permutation, first), permuted))
     }
 
+    /// Estimates the number of leaves that have keys with one of the prefixes of a probe, for keys
+    /// that are evenly distributed. `probe` is the number of the probe in the plan.
+    #[inline]
+    pub(crate) fn leaves_of_prefix(&self, probe: usize) -> f64 {
+        let bits = self.plan.probes[probe].bits;
+        self.plan.permutation_leaves / 2f64.powi(bits as i32)
+    }
+
     /// Returns the lowest entry key, from `from` on, at which a probe continues to read. `probe` is
     /// the number of the probe in the plan, and `permuted` is the query's key in the probe's
     /// permutation. `None` if the probe ends before `from`.

@@ -183,6 +183,9 @@ impl<const N: usize> Scan<N> {
         let next = self.next_page(entry_key.permutation, leaf.right_sibling());
         (self.ahead).prefetch_next(tree.store, &self.probes, self.probe, &self.permuted, &next);
         self.collect(&leaf, &entry_key, matches);
+        // An insertion of the query needs the leaf of the query's key. It can be another leaf than
+        // the one on which the probe starts, because keys with one prefix can fill several leaves.
+        tree.remember_covering(&self.permuted, &leaf);
         let keeps_empty = tree.leaves.is_some_and(LeafCache::validates);
         if keeps_empty {
             self.note(tree, &leaf);

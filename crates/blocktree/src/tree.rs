@@ -69,6 +69,17 @@ impl<'s, S: ReadPages, const N: usize> Tree<'s, S, N> {
         }
     }
 
+    /// Stores `leaf` in the leaf cache as the leaf of `key`, if there is a leaf cache and the leaf
+    /// covers the key.
+    #[inline]
+    pub(crate) fn remember_covering(&self, key: &Key<N>, leaf: &Leaf<impl PageGuard, N>) {
+        let permutation = leaf.permutation();
+        let entry_key = EntryKey::before_key(permutation, *key);
+        if self.leaves.is_some() && leaf.low_key() <= entry_key && !leaf.is_left_of(&entry_key) {
+            self.remember(permutation, key, leaf.block());
+        }
+    }
+
     /// Returns the leaf that probably covers `entry_key`: the leaf that the leaf cache has for
     /// `key`, or the result of a descent if the cache has none. The leaf may be outdated, so it is
     /// only a hint for [`Tree::find`], which checks it.
