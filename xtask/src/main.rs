@@ -64,7 +64,12 @@ enum Command {
         /// Parts of the names of the tests to run [default: all tests]
         filters: Vec<String>,
         /// Major versions of PostgreSQL, as in 16,17,18 [default: all supported versions]
-        #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+        #[arg(
+            long,
+            value_name = "VERSIONS",
+            value_delimiter = ',',
+            help_heading = "PostgreSQL"
+        )]
         pg: Vec<u32>,
     },
     /// On emulated 64-bit ARM, run the tests of the crates that do not depend on PostgreSQL, and
@@ -218,9 +223,11 @@ mod tests {
                 .filter(|argument| argument.get_long().is_some_and(|it| it.starts_with("pg")))
                 .map(clap::Arg::get_help_heading)
                 .collect();
-            let expected: &[_] = match WITHOUT_SERVER.contains(&name) {
-                true => &[],
-                false => &[Some("PostgreSQL"); 2],
+            let expected: &[_] = match name {
+                // It runs on versions of PostgreSQL, not on a given server.
+                "matrix" => &[Some("PostgreSQL")],
+                _ if WITHOUT_SERVER.contains(&name) => &[],
+                _ => &[Some("PostgreSQL"); 2],
             };
             assert_eq!(headings, expected, "{name}");
         }
