@@ -23,7 +23,7 @@ const PREFETCH_DEPTH: usize = 4;
 /// query's key, so that a search and an insertion of the key can use each other's leaf. With a
 /// quarter of a leaf, the two keys are on different leaves in one of eight cases. The search then
 /// first reads the wrong leaf.
-const MOST_OF_ONE_LEAF: f64 = 0.25;
+const SMALL_PART_OF_LEAF: f64 = 0.25;
 
 /// Number of leaves that are prefetched ahead of the current leaf, for a probe that looks up
 /// several prefixes.
@@ -92,8 +92,8 @@ impl<const N: usize> LookAhead<N> {
             let slot = probe % PREFETCH_DEPTH;
             starts[slot] = probes.start(probe);
             wanted[slot] = starts[slot].map(|(first, permuted)| {
-                let is_on_one_leaf = probes.leaves_of_prefix(probe) < MOST_OF_ONE_LEAF;
-                (first, if is_on_one_leaf { permuted } else { first.key })
+                let is_small = probes.leaves_of_prefix(probe) < SMALL_PART_OF_LEAF;
+                (first, if is_small { permuted } else { first.key })
             });
         }
         let leaves = tree.leaves_of(&wanted, |leaf| {
@@ -103,7 +103,8 @@ impl<const N: usize> LookAhead<N> {
         for probe in numbers.clone() {
             let slot = probe % PREFETCH_DEPTH;
             if let (Some(leaf), Some(start)) = (leaves[slot], starts[slot]) {
-                let (first, last) = probes.ends(&probes.plan.probes[probe], &start.1);
+                let (_, permuted) = start;
+                let (first, last) = probes.ends(&probes.plan.probes[probe], &permuted);
                 prefetch_between(tree.store, leaf, &first, &last);
                 self.first_leaves[slot] = (leaf, start);
             }

@@ -47,8 +47,8 @@ impl<const N: usize> Probes<N> {
         Some((EntryKey::before_key(probe.permutation, first), permuted))
     }
 
-    /// Estimates the number of leaves that have keys with one of the prefixes of a probe, for keys
-    /// that are evenly distributed. `probe` is the number of the probe in the plan.
+    /// Estimates how many leaves the keys with one prefix fill, if keys are evenly distributed. The
+    /// prefix has as many bits as those that the probe with the number `probe` looks up.
     #[inline]
     pub(crate) fn leaves_of_prefix(&self, probe: usize) -> f64 {
         let bits = self.plan.probes[probe].bits;
